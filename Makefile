@@ -88,6 +88,7 @@ bench: packages-bench build
 	$(CARGO) bench --locked -p fairpace-analysis --bench qos
 	$(CARGO) bench --locked -p fairpace-emu --bench tun
 	$(CARGO) bench --locked -p fairpace-net --bench sender
+	$(CARGO) bench --locked -p fairpace-net --bench streams
 	$(CARGO) bench --locked -p fairpace-rtp --bench fec
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor

@@ -4,12 +4,13 @@
 //! The loop has the shape of every driver. Arrival times are the kernel's. Frames go to the sink as
 //! they become complete; the sink judges what is late or lost, and says when it needs a key frame.
 //!
-//! A receiver serves one session ([`Receiver::run`]), or one after the other ([`Sessions`]).
+//! A receiver serves one session ([`Receiver::run`]), one after the other ([`Sessions`]), or several at a time ([`Receiver::serve_many`]).
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod config;
 mod forwarding;
+mod many;
 mod report;
 mod splice;
 
@@ -19,7 +20,7 @@ use crate::pacing::thread_cpu;
 use crate::random::secret;
 use crate::seal::{self, ReceiverSeal};
 use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver};
-use crate::{Clock, DatagramIo, Family, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
+use crate::{Clock, DatagramIo, Family, Mark, NetError, Received, RecvOutcome, UdpSocket, Waiter};
 pub use config::ReceiveConfig;
 use fairpace_media::FrameSink;
 use fairpace_rtp::frames::FrameAssembler;
@@ -27,9 +28,11 @@ use fairpace_rtp::packet::{self, Packet};
 use fairpace_rtp::{MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession};
 use fairpace_units::{Bytes, Duration, Instant};
 use forwarding::Forwarding;
+pub use many::{Hall, HallReport, MOST_PLACES};
 pub use report::{PacketNote, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample};
 use splice::Splice;
 use std::net::SocketAddr;
+use std::ops::DerefMut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A receiver whose port is open and that is ready to run.
@@ -140,26 +143,9 @@ impl Receiver {
     /// What prevents the beginning.
     pub fn begin(self) -> Result<Sessions, NetError> {
         let Receiver { config, clock, socket, tcp, player } = self;
-        let session = ReceiverConfig {
-            // The sender is not known yet: with both families allowed, the larger header counts.
-            ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 })
-                + if config.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO },
-            ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
-            one_by_one: true,
-            ask_proof: config.key.is_none(),
-            ..config.session.clone()
-        };
-        let now = clock.now();
-        let port = Port {
-            session: ReceiverSession::new(session, secret()?),
-            seal: config.key.clone().map(ReceiverSeal::new),
-            outbox: Outbox::default(),
-            forwarding: player.map(|socket| Forwarding::new(socket, config.forward_type)).transpose()?,
-            now,
-            next_sample: now,
-            config,
-            clock,
-        };
+        let seal = config.key.clone().map(ReceiverSeal::new);
+        let forwarding = player.map(|socket| Forwarding::new(socket, config.forward_type)).transpose()?;
+        let port = Port::new(config, clock, seal, forwarding)?;
         Ok(Sessions { port, socket, tcp, waiter: Waiter::new(clock)?, buffer: vec![0; 65_536] })
     }
 }
@@ -202,25 +188,9 @@ impl Sessions {
         stop: &AtomicBool,
     ) -> Result<ReceiveReport, NetError> {
         let Sessions { port, socket, tcp, waiter, buffer } = self;
-        let buffers = socket.buffers();
-        let begun = port.time();
         port.session.next_session();
         let before = port.counts(socket);
-        let mut run = Serving {
-            port,
-            assembler: None,
-            splice: Splice::default(),
-            begun,
-            first_media: None,
-            timed_from: None,
-            newest: None,
-            peer: None,
-            frames: 0,
-            abandoned: 0,
-            last,
-            end: None,
-            stopping: false,
-        };
+        let mut run = Serving::new(port, last);
         let cpu = thread_cpu();
         loop {
             if let Err(e) = run.turn(socket, tcp, buffer, sink, observer, stop) {
@@ -229,6 +199,7 @@ impl Sessions {
             match run.drain(socket) {
                 Some(until) => {
                     let until = run.until(until, sink).min(tcp.as_ref().map_or(Instant::NEVER, TcpReceiver::next));
+                    let until = until.min(run.port.clock.now() + LOOK_UP);
                     // On the stack: nothing is allocated per wait.
                     let mut sockets = [socket.descriptor(); MOST_DESCRIPTORS];
                     let others = socket.wake().into_iter();
@@ -243,38 +214,7 @@ impl Sessions {
                 None => break,
             }
         }
-        run.port.outbox.flush(socket, run.port.clock.now());
-        let now = run.port.time();
-        if let Err(e) = sink.finish(now) {
-            // The first failure is the one to tell.
-            if !matches!(run.end, Some(ReceiveEnd::Failed(_))) {
-                run.end = Some(ReceiveEnd::Failed(e.into()));
-            }
-        }
-        let goes_on = !run.ends_all();
-        let elapsed = now.since(run.begun).as_secs_f64().max(1e-9);
-        let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
-        let abandoned = run.abandoned + run.assembler.as_ref().map_or(0, FrameAssembler::abandoned_packets);
-        let counts = run.port.counts(socket);
-        Ok(ReceiveReport {
-            elapsed: run.first_media.map_or(Duration::ZERO, |at| now.since(at)),
-            peer: run.peer,
-            stats: run.port.session.stats(),
-            frames: run.frames,
-            abandoned_packets: abandoned,
-            socket: socket.counters(),
-            kernel_drops: counts.kernel_drops - before.kernel_drops,
-            buffers,
-            tcp: tcp.as_ref().map(TcpReceiver::stats),
-            forwarded: counts.forwarded - before.forwarded,
-            not_forwarded: counts.not_forwarded - before.not_forwarded,
-            not_sent: counts.not_sent - before.not_sent,
-            unsealed: counts.unsealed - before.unsealed,
-            cpu,
-            counts: run.sender_counts(),
-            goes_on,
-            end: run.end.unwrap_or(ReceiveEnd::Finished),
-        })
+        Ok(run.finish(socket, tcp.as_ref(), &before, sink, cpu))
     }
 }
 
@@ -298,7 +238,7 @@ const MOST_DESCRIPTORS: usize = 4 + MOST_CANDIDATES;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// The parts that all sessions share.
+/// A sender's place: the parts that all sessions share that have it one after the other.
 #[derive(Debug)]
 struct Port {
     config: ReceiveConfig,
@@ -323,6 +263,34 @@ struct PortCounts {
 }
 
 impl Port {
+    fn new(
+        config: ReceiveConfig,
+        clock: Clock,
+        seal: Option<ReceiverSeal>,
+        forwarding: Option<Forwarding>,
+    ) -> Result<Port, NetError> {
+        let session = ReceiverConfig {
+            // The sender is not known yet: with both families allowed, the larger header counts.
+            ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 })
+                + if config.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO },
+            ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
+            one_by_one: true,
+            ask_proof: config.key.is_none(),
+            ..config.session.clone()
+        };
+        let now = clock.now();
+        Ok(Port {
+            session: ReceiverSession::new(session, secret()?),
+            seal,
+            outbox: Outbox::default(),
+            forwarding,
+            now,
+            next_sample: now,
+            config,
+            clock,
+        })
+    }
+
     fn time(&mut self) -> Instant {
         self.now = self.now.max(self.clock.now());
         self.now
@@ -340,9 +308,9 @@ impl Port {
     }
 }
 
-/// One session.
-struct Serving<'a> {
-    port: &'a mut Port,
+/// One session, at a place that others have after it, or at its own.
+struct Serving<P> {
+    port: P,
     assembler: Option<FrameAssembler>,
     splice: Splice,
     begun: Instant,
@@ -359,7 +327,70 @@ struct Serving<'a> {
     stopping: bool,
 }
 
-impl Serving<'_> {
+impl<P: DerefMut<Target = Port>> Serving<P> {
+    fn new(mut port: P, last: Last) -> Serving<P> {
+        let begun = port.time();
+        Serving {
+            port,
+            assembler: None,
+            splice: Splice::default(),
+            begun,
+            first_media: None,
+            timed_from: None,
+            newest: None,
+            peer: None,
+            frames: 0,
+            abandoned: 0,
+            last,
+            end: None,
+            stopping: false,
+        }
+    }
+
+    /// The record, once the session is over; `cpu` is the thread's time at its beginning.
+    fn finish(
+        mut self,
+        socket: &mut UdpSocket,
+        tcp: Option<&TcpReceiver>,
+        before: &PortCounts,
+        sink: &mut dyn FrameSink,
+        cpu: Duration,
+    ) -> ReceiveReport {
+        let now = self.port.clock.now();
+        self.port.outbox.flush(socket, now);
+        let now = self.port.time();
+        if let Err(e) = sink.finish(now) {
+            // The first failure is the one to tell.
+            if !matches!(self.end, Some(ReceiveEnd::Failed(_))) {
+                self.end = Some(ReceiveEnd::Failed(e.into()));
+            }
+        }
+        let goes_on = !self.ends_all();
+        let elapsed = now.since(self.begun).as_secs_f64().max(1e-9);
+        let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
+        let abandoned = self.abandoned + self.assembler.as_ref().map_or(0, FrameAssembler::abandoned_packets);
+        let counts = self.port.counts(socket);
+        ReceiveReport {
+            elapsed: self.first_media.map_or(Duration::ZERO, |at| now.since(at)),
+            peer: self.peer,
+            stats: self.port.session.stats(),
+            frames: self.frames,
+            abandoned_packets: abandoned,
+            socket: socket.counters(),
+            kernel_drops: counts.kernel_drops - before.kernel_drops,
+            buffers: socket.buffers(),
+            tcp: tcp.map(TcpReceiver::stats),
+            forwarded: counts.forwarded - before.forwarded,
+            not_forwarded: counts.not_forwarded - before.not_forwarded,
+            not_sent: counts.not_sent - before.not_sent,
+            unsealed: counts.unsealed - before.unsealed,
+            cpu,
+            counts: self.sender_counts(),
+            goes_on,
+            end: self.end.unwrap_or(ReceiveEnd::Finished),
+        }
+    }
+
     /// Everything that has happened, once round.
     fn turn(
         &mut self,
@@ -372,7 +403,8 @@ impl Serving<'_> {
     ) -> Result<(), NetError> {
         if let Some(tcp) = tcp {
             // The session's time stays behind the datagrams': they are taken in at the kernel's.
-            tcp.greet(self.port.now.max(self.port.clock.now()), &mut self.port.session, &mut self.port.seal);
+            let port = &mut *self.port;
+            tcp.greet(port.now.max(port.clock.now()), &mut port.session, &mut port.seal);
         }
         let mut unsealed = Vec::new();
         for _ in 0..256 {
@@ -388,24 +420,8 @@ impl Serving<'_> {
                         tcp.overtaken();
                         continue;
                     }
-                    self.port.now = self.port.now.max(p.at);
-                    let now = self.port.now;
-                    let opened = match &mut self.port.seal {
-                        Some(seal) => seal.open(bytes, canonical(p.from), seal::draw, &mut unsealed),
-                        None => Some(bytes),
-                    };
-                    let Some(bytes) = opened else { continue };
-                    if let Some(option) = p.quick_start {
-                        self.port.session.note_quick_start(option);
-                    }
-                    let media = self.port.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
-                    if let Some(media) = media {
-                        self.on_first_media(now);
-                        self.media(&media, p.at, sink, observer)?;
-                    }
-                    let mut buffer = Vec::new();
-                    while let Some(media) = self.port.session.next_recovered(&mut buffer) {
-                        self.media(&media, p.at, sink, observer)?;
+                    if let Some(bytes) = self.open(bytes, &p, &mut unsealed) {
+                        self.datagram(bytes, &p, sink, observer)?;
                     }
                 }
                 RecvOutcome::Refused | RecvOutcome::Hint => {}
@@ -415,6 +431,51 @@ impl Serving<'_> {
         if let Some(tcp) = tcp {
             self.take_tcp(tcp, None, sink, observer)?;
         }
+        self.upkeep(socket, sink, observer, stop)
+    }
+
+    /// The datagram without its seal; `None` if the key does not open it.
+    fn open<'b>(&mut self, bytes: &'b [u8], about: &Received, unsealed: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+        let port = &mut *self.port;
+        port.now = port.now.max(about.at);
+        match &mut port.seal {
+            Some(seal) => seal.open(bytes, canonical(about.from), seal::draw, unsealed),
+            None => Some(bytes),
+        }
+    }
+
+    /// A datagram has come.
+    fn datagram(
+        &mut self,
+        bytes: &[u8],
+        about: &Received,
+        sink: &mut dyn FrameSink,
+        observer: &mut dyn ReceiveObserver,
+    ) -> Result<(), NetError> {
+        let now = self.port.now;
+        if let Some(option) = about.quick_start {
+            self.port.session.note_quick_start(option);
+        }
+        let media = self.port.session.handle_datagram(now, bytes, about.mark.dscp, about.mark.ecn, about.from);
+        if let Some(media) = media {
+            self.on_first_media(now);
+            self.media(&media, about.at, sink, observer)?;
+        }
+        let mut buffer = Vec::new();
+        while let Some(media) = self.port.session.next_recovered(&mut buffer) {
+            self.media(&media, about.at, sink, observer)?;
+        }
+        Ok(())
+    }
+
+    /// All that is due, behind what has come.
+    fn upkeep(
+        &mut self,
+        socket: &mut UdpSocket,
+        sink: &mut dyn FrameSink,
+        observer: &mut dyn ReceiveObserver,
+        stop: &AtomicBool,
+    ) -> Result<(), NetError> {
         let now = self.port.time();
         if sink.next() <= now || socket.wake().is_some() {
             sink.poll(now)?;
@@ -435,8 +496,9 @@ impl Serving<'_> {
         self.events(socket, observer)?;
         self.check_end(now, stop);
         if now >= self.port.next_sample {
-            while self.port.next_sample <= now {
-                self.port.next_sample += self.port.config.sample;
+            let port = &mut *self.port;
+            while port.next_sample <= now {
+                port.next_sample += port.config.sample;
             }
             let (stats, frames) = (self.port.session.stats(), self.frames);
             let PortCounts { kernel_drops, unsealed, .. } = self.port.counts(socket);
@@ -461,7 +523,8 @@ impl Serving<'_> {
                 return Ok(true);
             }
             let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
-            let opened = match (&mut self.port.seal, self.port.session.peer()) {
+            let port = &mut *self.port;
+            let opened = match (&mut port.seal, port.session.peer()) {
                 (Some(seal), Some(peer)) => seal.open(packet, canonical(peer), seal::draw, &mut unsealed),
                 (Some(_), None) => None,
                 (None, _) => Some(packet),
@@ -513,10 +576,11 @@ impl Serving<'_> {
         if !(packet.retransmitted || packet.recovered) {
             self.newest = Some((packet.ssrc, packet.sequence as u16));
         }
-        if let Some(forwarding) = &mut self.port.forwarding {
+        let port = &mut *self.port;
+        if let Some(forwarding) = &mut port.forwarding {
             forwarding.pass(packet);
             if forwarding.player_came(packet.arrived) {
-                self.port.session.request_key_frame(self.port.now);
+                port.session.request_key_frame(port.now);
             }
         }
         if self.splice.note(packet) {
@@ -645,25 +709,26 @@ impl Serving<'_> {
         let now = self.port.time();
         self.close(now);
         loop {
-            let now = self.port.time();
-            if let Some(until) = self.port.outbox.blocked_until(now) {
+            let port = &mut *self.port;
+            let now = port.time();
+            if let Some(until) = port.outbox.blocked_until(now) {
                 // A receiver that is to stop does not wait for room in the kernel.
                 return (!self.stopping).then_some(until);
             }
-            match self.port.session.poll(now) {
+            match port.session.poll(now) {
                 Out::Datagram(d) => {
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
-                    let sealed = match (&mut self.port.seal, d.to) {
+                    let sealed = match (&mut port.seal, d.to) {
                         (Some(seal), Some(to)) => seal.seal(d.what, d.bytes, canonical(to)),
                         (Some(_), None) => None,
                         (None, _) => Some(d.bytes),
                     };
                     if let Some(bytes) = sealed {
-                        self.port.outbox.push(socket, now, bytes, mark, d.to);
+                        port.outbox.push(socket, now, bytes, mark, d.to);
                     }
                 }
                 Out::Wait(until) => {
-                    self.port.outbox.flush(socket, now);
+                    port.outbox.flush(socket, now);
                     let is_over = self.stopping && !self.ends_all() && self.port.session.peer().is_none();
                     return (!is_over).then_some(until);
                 }
@@ -674,7 +739,7 @@ impl Serving<'_> {
 
     /// Until when to sleep.
     fn until(&self, session: Instant, sink: &dyn FrameSink) -> Instant {
-        let mut until = session.min(sink.next()).min(self.port.next_sample).min(self.port.clock.now() + LOOK_UP);
+        let mut until = session.min(sink.next()).min(self.port.next_sample);
         if let Some(at) = self.ends_at() {
             until = until.min(at);
         }

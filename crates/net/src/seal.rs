@@ -340,6 +340,15 @@ impl ReceiverSeal {
         Some(into)
     }
 
+    /// Those that asked from that address, and their keys, go over to an end of its own: of a receiver of several, each sender has one.
+    pub(crate) fn part(&mut self, from: SocketAddr) -> ReceiverSeal {
+        let mut own = ReceiverSeal::new(self.key.clone());
+        for asker in self.asking.take(from) {
+            own.asking.put(from, asker);
+        }
+        own
+    }
+
     /// Datagrams that were refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused

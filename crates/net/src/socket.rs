@@ -212,6 +212,16 @@ impl UdpSocket {
         self.connected
     }
 
+    /// Where the newest packet came from, and the address of this machine that it was sent to; for [`answer_from`](Self::answer_from).
+    pub(crate) const fn reached_at(&self) -> Option<(SocketAddr, IpAddr)> {
+        self.reached_at
+    }
+
+    /// Answers to that peer leave from that address of this machine, until the next packet is read.
+    pub(crate) const fn answer_from(&mut self, reached_at: Option<(SocketAddr, IpAddr)>) {
+        self.reached_at = reached_at;
+    }
+
     /// Buffer sizes asked and granted.
     pub fn buffers(&self) -> Granted {
         self.buffers

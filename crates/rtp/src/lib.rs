@@ -72,8 +72,8 @@ pub use codec::Codec;
 pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
 pub use receiver::{
-    AllowedSender, MediaPacket, NoSuchSender, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats,
-    StreamStats,
+    AllowedSender, AtDoor, Door, DoorStats, MediaPacket, NoSuchSender, ReceiverConfig, ReceiverEvent, ReceiverSession,
+    ReceiverStats, Room, StreamStats,
 };
 pub use secret::Secret;
 pub use sender::{

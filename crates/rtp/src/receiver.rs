@@ -1,6 +1,6 @@
 //! The receiving side: datagrams in, media out; feedback, reports and requests back.
 //!
-//! One receiver serves one sender at a time. Who sent a challenge has the place while its consent may last: until 30 s of silence,
+//! One session serves one sender at a time; a receiver of several has a session for each, and a [`Door`] in front. Who sent a challenge has the place while its consent may last: until 30 s of silence,
 //! or 10 s after the challenge if no media has come. A tool without challenges, whose first two RTP packets in sequence take the place,
 //! holds the place until 2 s of silence. Other addresses are told that the place is held, and the newest challenge among theirs is
 //! answered as soon as the place is free. A challenge that names the same stream, or comes from the same machine, waits for 2 s of
@@ -37,6 +37,7 @@
 
 mod allowed;
 mod config;
+mod door;
 mod media_in;
 mod place;
 mod recovery;
@@ -46,6 +47,7 @@ pub(crate) mod sources;
 
 pub use allowed::{AllowedSender, NoSuchSender};
 pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, StreamStats};
+pub use door::{AtDoor, Door, DoorStats, Room};
 
 use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
@@ -61,7 +63,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 use fairpace_control::Promise;
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, QsFunction, QsOption, RandomStream, Via};
-use place::{PendingEcho, Place, Waiting};
+use place::{PendingEcho, Place, TOLD_APART, Waiting};
 use recovery::Recovery;
 use requests::Requests;
 use sources::Sources;

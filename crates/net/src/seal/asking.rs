@@ -111,6 +111,21 @@ impl Asking {
         Some(self.all.entry((from, salt)).insert_entry(asker).into_mut())
     }
 
+    /// All askers of an address, in the order in which they came; they are not here any more.
+    pub(super) fn take(&mut self, from: SocketAddr) -> Vec<Asker> {
+        let salts: Vec<Salt> = self.of(from).map(|asker| asker.salt).collect();
+        let mut taken: Vec<Asker> = salts.iter().filter_map(|salt| self.remove(from, salt)).collect();
+        taken.sort_by_key(|asker| asker.order);
+        taken
+    }
+
+    /// One that was taken elsewhere.
+    pub(super) fn put(&mut self, from: SocketAddr, asker: Asker) {
+        if let Some(put) = self.push(from, asker.salt, asker.own, asker.ssrcs) {
+            put.heard = asker.heard;
+        }
+    }
+
     pub(super) fn remove(&mut self, from: SocketAddr, salt: &Salt) -> Option<Asker> {
         let asker = self.all.remove(&(from, *salt))?;
         self.by_salt.remove(&(*salt, asker.order));

@@ -15,7 +15,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// A challenge of another address waits so long for the place: as long as a sender waits for the answer to its last one.
 const WAITS: Duration = Duration::from_secs(4);
 /// Other senders are told that the place is held at most so often, all together.
-const TOLD_APART: Duration = Duration::from_millis(100);
+pub(super) const TOLD_APART: Duration = Duration::from_millis(100);
 const MOST_ECHOES: usize = 16;
 /// Streams that are known to have ended: those of some four senders.
 const MOST_ENDED: usize = 32;
