@@ -50,6 +50,11 @@ impl SourceSpec {
         })
     }
 
+    /// Whether the frames are made here, at times that follow from the run's alone: such a source may be [`Phased`](crate::Phased).
+    pub const fn is_synthetic(&self) -> bool {
+        matches!(self, SourceSpec::Model | SourceSpec::Constant(_) | SourceSpec::Sizes(_))
+    }
+
     /// Starts GStreamer, where the source may need it. Its list of plugins may be out of date; then a program of GStreamer's
     /// own writes another. A process that is to start no program calls this before. A failure shows in [`SourceSpec::open`].
     pub fn prepare(&self) {

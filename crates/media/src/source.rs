@@ -108,6 +108,28 @@ pub trait FrameSource: Send {
     fn next_frame(&mut self, now: Instant) -> Result<Option<EncodedFrame>, MediaError>;
 }
 
+impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
+    fn format(&self) -> Format {
+        (**self).format()
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        (**self).set_rate(rate);
+    }
+
+    fn request_key_frame(&mut self) {
+        (**self).request_key_frame();
+    }
+
+    fn next_frame_at(&self) -> Instant {
+        (**self).next_frame_at()
+    }
+
+    fn next_frame(&mut self, now: Instant) -> Result<Option<EncodedFrame>, MediaError> {
+        (**self).next_frame(now)
+    }
+}
+
 /// One frame put together again by the receiver, complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedFrame {

@@ -2,7 +2,7 @@
 //!
 //!     cargo bench -p fairpace-net --bench streams [-- --quick]
 //!
-//! Synthetic streams of 2 Mbit/s (25 frames a second, packets of 1,200 B) go over loopback to a receiver of as many senders, in clear. Either end is a
+//! Synthetic streams of 2 Mbit/s (25 frames a second, each stream's at times of its own, packets of 1,200 B) go over loopback to a receiver of as many senders, in clear. Either end is a
 //! process of its own with one thread, the sender's bound to the first processor and the receiver's to the last. CPU is the thread's time over the time of the
 //! run, from the first challenge on. Memory is the process's peak, less that of a process with one stream, over the other streams. Lateness is each stream's own
 //! (`SendReport::pacing`); of many the median and the worst stream's are given.
@@ -10,7 +10,7 @@
 //! The goal: 200 streams, the worst p99 at most 2 ms.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
-use fairpace_media::{ConstantSource, FrameSource};
+use fairpace_media::{ConstantSource, FrameSource, Phased};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::receive::{Hall, ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, Stream, run_many};
@@ -121,7 +121,9 @@ fn send(streams: usize, scheme: &str, seconds: u64, port: u16) {
     }
     config.max_rate = RATE * 1.5;
     let interval = Duration::from_millis(40);
-    let mut sources: Vec<_> = (0..streams).map(|_| ConstantSource::new(RATE, interval)).collect();
+    let phase = |n: usize| interval.mul_f64(n as f64 / streams as f64);
+    let mut sources: Vec<_> =
+        (0..streams).map(|n| Phased::new(ConstantSource::new(RATE, interval), phase(n))).collect();
     let mut observers = vec![(); streams];
     let mut all: Vec<_> = sources
         .iter_mut()

@@ -31,7 +31,7 @@ const ROUND: Duration = Duration::from_micros(100);
 
 /// Who gives each session what its frames go to.
 pub trait Hall {
-    /// What a session's frames go to.
+    /// The sink of a session's frames.
     type Sink: FrameSink;
     /// Who looks on.
     type Observer: ReceiveObserver;
@@ -134,13 +134,13 @@ struct Place<H: Hall> {
     address: SocketAddr,
     /// The SSRC of its media.
     media: u32,
-    /// Which address of this machine its newest datagram was sent to.
+    /// The address of this machine to which its newest datagram was sent.
     reached_at: Option<(SocketAddr, IpAddr)>,
     before: PortCounts,
     cpu: Duration,
 }
 
-/// What a session's frames go to.
+/// The sink and the observer of a place's session.
 enum Outputs<H: Hall> {
     /// No media has come.
     NotYet,
@@ -319,11 +319,12 @@ impl<H: Hall> All<'_, H> {
         Ok(())
     }
 
-    /// What is due at a place.
+    /// One turn of a place: all that is due there.
     fn turn(&mut self, number: usize, stop: &AtomicBool) {
         let Some(place) = self.places.get_mut(number).and_then(Option::as_mut) else { return };
         let socket = &mut self.socket;
         socket.answer_from(place.reached_at);
+        let was_gone = place.serving.port.session.peer().is_none() && !matches!(place.outputs, Outputs::NotYet);
         let (mut none, mut nobody) = ((), ());
         let (sink, observer): (&mut dyn FrameSink, &mut dyn ReceiveObserver) = match &mut place.outputs {
             Outputs::Open(_, sink, observer) => (sink, observer),
@@ -331,6 +332,12 @@ impl<H: Hall> All<'_, H> {
         };
         if let Err(error) = place.serving.upkeep(socket, sink, observer, stop) {
             place.serving.end.get_or_insert(ReceiveEnd::Failed(error));
+        }
+        // All that happened has been told, and no end was among it.
+        if was_gone {
+            let detail = "nothing but packets that are no media came".to_owned();
+            let gone = NetError::PeerVanished { peer: place.address, detail };
+            place.serving.end.get_or_insert(ReceiveEnd::Failed(gone));
         }
         let until = place.serving.drain(socket).map(|until| place.serving.until(until, sink));
         match (until, place.serving.port.session.peer()) {
@@ -345,12 +352,8 @@ impl<H: Hall> All<'_, H> {
                 }
                 self.alarms.set(number, until);
             }
-            (Some(_), None) => {
-                let detail = "nothing but packets that are no media came".to_owned();
-                let gone = NetError::PeerVanished { peer: place.address, detail };
-                place.serving.end.get_or_insert(ReceiveEnd::Failed(gone));
-                self.alarms.set(number, Instant::ZERO);
-            }
+            // How it left is told at the next turn.
+            (Some(_), None) => self.alarms.set(number, Instant::ZERO),
             (None, _) => self.leave(number),
         }
     }

@@ -64,16 +64,16 @@ pub fn run_many(
         }
         alarms.take_due(now, &mut due);
         for number in due.drain(..) {
-            let Some(mut sending) = all.get_mut(number).and_then(Option::take) else { continue };
-            match sending.turn(&mut buffer, stop) {
-                Drained::Wait(until) => {
-                    alarms.set(number, until);
-                    all[number] = Some(sending);
-                }
-                Drained::Stopped(reason) => {
+            let Some(slot) = all.get_mut(number) else { continue };
+            match slot.as_mut().map(|sending| sending.turn(&mut buffer, stop)) {
+                Some(Drained::Wait(until)) => alarms.set(number, until),
+                Some(Drained::Stopped(reason)) => {
                     left -= 1;
-                    ended(number, Ok(sending.finish(reason, thread_cpu().saturating_sub(cpu))));
+                    if let Some(sending) = slot.take() {
+                        ended(number, Ok(sending.finish(reason, thread_cpu().saturating_sub(cpu))));
+                    }
                 }
+                None => {}
             }
         }
         // A round that took long is followed by the next at once.

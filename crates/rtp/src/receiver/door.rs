@@ -29,14 +29,14 @@ pub enum Room {
     Closed,
 }
 
-/// What becomes of a challenge at the door.
+/// The verdict on a challenge at the door.
 #[derive(Debug)]
 pub enum AtDoor<'a> {
     /// Nothing: its address is not one of those that are allowed, its stream has ended, or others were told just now that all places are taken.
     Ignored,
     /// This answer is to leave.
     Answer(Datagram<'a>),
-    /// It has shown that it sees what goes to its address: it may have a place.
+    /// The challenge's sender has shown that it sees what goes to its address, and may have a place.
     Shown,
 }
 
