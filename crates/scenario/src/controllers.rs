@@ -3,6 +3,7 @@
 
 mod build;
 
+pub(crate) use build::refused;
 pub use build::{BadParameter, build, defaults, env, packet_size, safety, simulated, uses_quick_start};
 
 use crate::Problem;

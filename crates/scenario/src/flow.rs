@@ -226,7 +226,7 @@ const CONTROLLER: Form = Form::Other(
     "a controller of `fairpace list controllers`",
     |_| schemars::json_schema!({ "type": "string", "enum": controllers::names() }),
 );
-const PARAMETERS: Form = Form::Other("a table of text, numbers, `true`, `false`", |_| {
+pub(crate) const PARAMETERS: Form = Form::Other("a table of text, numbers, `true`, `false`", |_| {
     schemars::json_schema!({
         "description": controllers::parameters_text(), "type": "object",
         "additionalProperties": { "type": ["boolean", "number", "string"] },

@@ -17,6 +17,8 @@
 //! # Ok::<(), fairpace_scenario::ScenarioError>(())
 //! ```
 //!
+//! [`Streams`] are what `fairpace send --streams` reads, by the same reader.
+//!
 //! Read first: [`SCENARIO`] (the fields), `check.rs` (what is refused beside bounds), [`sim_config`], `docs/scenarios.md`.
 
 #![forbid(unsafe_code)]
@@ -48,6 +50,8 @@ mod satellite;
 mod scenario;
 mod schema;
 mod source;
+mod stream;
+mod streams;
 mod table;
 mod tcp;
 #[cfg(test)]
@@ -81,6 +85,8 @@ pub use satellite::{
 };
 pub use scenario::Scenario;
 pub use source::{ARRIVALS, ArrivalsSpec, Lengths, ON_OFF, OnOffSpec, SOURCE, SourceKind, SourceSpec};
+pub use stream::{STREAM, STREAMS, StreamSpec};
+pub use streams::Streams;
 pub use table::AboutTable;
 pub use tcp::{TCP, TcpKind, TcpSpec};
 pub use variant::{replace_controller, with_controller};

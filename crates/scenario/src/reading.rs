@@ -5,6 +5,7 @@ use crate::locate::Locator;
 use crate::param::Row;
 use crate::quantity::{PART, WHOLE};
 use crate::raw::SCENARIO;
+use crate::stream::STREAMS;
 
 /// The error from the words of the TOML reader, or of a field's own check.
 pub(crate) fn from_toml(error: &toml::de::Error, file: &str, locator: Option<&Locator>) -> ScenarioError {
@@ -69,9 +70,9 @@ pub(crate) fn problem_of(message: &str, field: String) -> Problem {
     }
 }
 
-/// The row of the field at that path.
+/// The row of the field at that path: the fields of scenarios and of streams' files have no name in common at the top.
 fn row(field: &str) -> Option<&'static Row> {
-    SCENARIO.find(field)
+    SCENARIO.find(field).or_else(|| STREAMS.find(field))
 }
 
 /// The line of a syntax error, from the parser's own rendering (`line 3, column 5`).

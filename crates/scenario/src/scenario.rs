@@ -1,8 +1,8 @@
 //! A checked scenario: how it is read, and how it is changed.
 
 use crate::check::{Flows, check};
-use crate::error::{Problem, ScenarioError, ScenarioWarning};
-use crate::files::{Files, reason};
+use crate::error::{ScenarioError, ScenarioWarning};
+use crate::files::{Files, read_text};
 use crate::locate::Locator;
 use crate::path::TraceSpec;
 use crate::raw::RawScenario;
@@ -11,9 +11,6 @@ use fairpace_path::Trace;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The longest scenario file that is read.
-const MAX_FILE: u64 = 1 << 20;
 
 /// A scenario: flows over one path, for so long. Every check that needs no other file has passed, and the recordings
 /// that it names are read.
@@ -50,23 +47,7 @@ impl Scenario {
     }
 
     fn read(path: &Path, flows: Flows) -> Result<Scenario, ScenarioError> {
-        let file = path.display().to_string();
-        let unreadable = |reason: String| ScenarioError {
-            file: file.clone(),
-            line: 0,
-            problem: Box::new(Problem::Unreadable { reason }),
-        };
-        let about = std::fs::metadata(path).map_err(|e| unreadable(reason(&e)))?;
-        if !about.is_file() {
-            return Err(unreadable(
-                if about.is_dir() { "it is a folder" } else { "it is not a regular file" }.to_owned(),
-            ));
-        }
-        if about.len() > MAX_FILE {
-            return Err(unreadable(format!("it has {} bytes; at most 1 MiB is read", about.len())));
-        }
-        let bytes = std::fs::read(path).map_err(|e| unreadable(reason(&e)))?;
-        let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".to_owned()))?;
+        let (text, file) = (read_text(path)?, path.display().to_string());
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         Scenario::parse_in(&text, &file, &stem, folder, flows)

@@ -1,12 +1,12 @@
 //! The tables of parameters in `docs/` are made of the rows that the reader, the check and the schema go by: between
 //! `<!-- parameters: NAME -->` and `<!-- end -->`. With `FAIRPACE_BLESS=1` this test writes them.
 
-use fairpace_scenario::SCENARIO;
 use fairpace_scenario::channel::Fading;
 use fairpace_scenario::loss::Loss;
 use fairpace_scenario::param::{Row, Usual};
 use fairpace_scenario::part::{About, about};
 use fairpace_scenario::queue::Queue;
+use fairpace_scenario::{SCENARIO, STREAM};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,7 @@ fn tables() -> BTreeMap<String, String> {
         let at = if table.at.is_empty() { "top" } else { &table.at };
         tables.insert(format!("table {at}"), of_fields(&table.fields));
     }
+    tables.insert("streams".to_owned(), of_fields(&STREAM.about()[0].fields));
     for scheme in fairpace_control::schemes() {
         let mut text = "| name | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
         for p in scheme.params {

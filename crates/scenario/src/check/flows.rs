@@ -4,8 +4,7 @@ use super::{Checked, Checker};
 use crate::controllers::{self, Family};
 use crate::tcp::LEAST_SEGMENT;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Hop, HopKind, Problem, RawScenario, ScenarioError, Size, SourceKind, Speed,
-    Terminals, Time,
+    AccessSpec, Capacity, FlowSpec, Hop, HopKind, RawScenario, ScenarioError, Size, SourceKind, Speed, Terminals, Time,
 };
 use fairpace_control::feedback::Form;
 use fairpace_units::Bytes;
@@ -373,15 +372,6 @@ impl Checker<'_> {
         } else {
             format!("{parameters}.{}", error.name)
         };
-        let problem = match &error.allowed_names {
-            Some(names) => Problem::UnknownField { field: field.clone(), allowed: names.clone() },
-            None => Problem::BadValue {
-                field: field.clone(),
-                found: error.found.clone(),
-                wrong: error.wrong.clone(),
-                allowed: error.allowed.clone(),
-            },
-        };
-        self.at(&field, problem)
+        self.at(&field, error.problem(field.clone()))
     }
 }

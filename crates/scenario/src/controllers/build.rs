@@ -86,7 +86,22 @@ pub fn uses_quick_start(scenario: &RawScenario, flow: &FlowSpec, controller: &mu
     params.zip(controller.quick_start()).is_some_and(|(params, hooks)| hooks.limit(&params).is_some())
 }
 
-fn refused(error: &ParamError) -> BadParameter {
+impl BadParameter {
+    /// The same, of the field at that place.
+    pub(crate) fn problem(&self, field: String) -> Problem {
+        match &self.allowed_names {
+            Some(names) => Problem::UnknownField { field, allowed: names.clone() },
+            None => Problem::BadValue {
+                field,
+                found: self.found.clone(),
+                wrong: self.wrong.clone(),
+                allowed: self.allowed.clone(),
+            },
+        }
+    }
+}
+
+pub(crate) fn refused(error: &ParamError) -> BadParameter {
     let wrong = || "is out of range or not of the right kind".to_owned();
     match error {
         ParamError::UnknownParam { found, allowed, .. } => BadParameter {
