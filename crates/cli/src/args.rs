@@ -705,7 +705,7 @@ fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
     Err(format!("{wrong}; write a whole number from 1 to {MOST}"))
 }
 
-fn picture_size(text: &str) -> Result<(u32, u32), String> {
+pub(crate) fn picture_size(text: &str) -> Result<(u32, u32), String> {
     let sides = text.split_once(['x', 'X']).and_then(|(w, h)| Some((w.trim().parse().ok()?, h.trim().parse().ok()?)));
     let fits = |side: u32| (16..=16_382).contains(&side) && side.is_multiple_of(2);
     match sides {

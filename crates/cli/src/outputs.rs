@@ -3,6 +3,7 @@
 use crate::error::{Failure, Outcome};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -10,6 +11,14 @@ use std::path::{Path, PathBuf};
 
 /// The remedy where a file is in the way.
 pub(crate) const REPLACE: &str = "take another name, or replace it with --force";
+
+/// As many files and sockets may be open as the system allows this user at the most.
+pub(crate) fn raise_file_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // If not, the file or socket that is one too many says so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
 
 /// Makes the file, or with `force` empties the one that is there. A device or a pipe is opened as it is. The last part of a path may
 /// be no symbolic link, which may lead anywhere, but for one to a device or a pipe that root or this user has made (`/dev/stdout`). A pipe

@@ -6,6 +6,7 @@ use super::{
 };
 use clap::{Args, ValueHint};
 use fairpace_control::aimd;
+use fairpace_net::receive::MOST_PLACES;
 use fairpace_rtp::AllowedSender;
 use fairpace_units::{Bytes, Duration, Rate};
 use std::net::{IpAddr, SocketAddr};
@@ -71,14 +72,22 @@ Examples:
   fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s
   fairpace send clip.mp4 host.example:5004 --control aimd --beta 0.875 --rwnd 25
   fairpace send test-pattern host.example:5004 --control tfrc --quick-start 1Mbit/s
-  fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp")]
+  fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp
+  fairpace send --streams cameras.toml --json")]
 pub(crate) struct Send {
     /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
-    #[arg(value_name = "FILE|test-pattern|-", value_hint = ValueHint::FilePath)]
-    pub(crate) source: String,
+    #[arg(value_name = "FILE|test-pattern|-", value_hint = ValueHint::FilePath, required_unless_present = "streams")]
+    pub(crate) source: Option<String>,
     /// Where the receiver listens
-    #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
-    pub(crate) to: String,
+    #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname, required_unless_present = "streams")]
+    pub(crate) to: Option<String>,
+    /// Send the streams of this file (TOML) from one process: what is sent, where to and how stands there, by the names of these options
+    /// (docs/net/streams.md)
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath, conflicts_with_all = [
+        "source", "to", "name", "set", "alpha", "beta", "rwnd", "max_rate", "quantum", "packet_size", "size", "fps", "seconds", "no_repair",
+        "no_fec", "restart", "quick_start", "feedback_form", "peer", "key_file", "seed",
+    ])]
+    pub(crate) streams: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: Control,
     /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
@@ -147,6 +156,7 @@ Examples:
   fairpace receive 5004 --out received.ivf
   fairpace receive 5004 --sessions forever --out received.ivf   received-1.ivf, received-2.ivf, ...
   fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
+  fairpace receive 5004 --senders 8 --out received.ivf          eight at the same time
   fairpace receive 5004 --ipv6 --json
   fairpace receive 5004 --from 192.0.2.7 --from 2001:db8::/32
   fairpace receive 5004 --rwnd 25                      no more than 25 packets on their way (for `aimd`)
@@ -203,11 +213,16 @@ pub(crate) struct Receive {
     /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// Serve so many senders, one after the other, or `forever`: each is a session with a summary of its own, and with files of its own,
-    /// numbered as in `received-1.ivf`. Whoever asks while another is served waits. Counted are, of several, senders that show that they hear
+    /// Serve so many senders at the same time, each with files of its own, numbered as in `received-1.ivf`. Only senders that show that they
+    /// hear the receiver are let in, which plain RTP does not; not with `--forward`, `--offer` and `--tcp`
+    #[arg(long, value_name = "N", value_parser = count::<{ MOST_PLACES as u32 }>, allow_hyphen_values = true, default_value_t = 1)]
+    pub(crate) senders: u32,
+    /// Serve so many sessions in all, or `forever`; if absent as many as `--senders`. Of one sender at a time, whoever asks while another is
+    /// served waits. Each is a session with a summary of its own, and, of several, with files of its own,
+    /// numbered as in `received-1.ivf`. Counted are, of several, senders that show that they hear
     /// the receiver, which plain RTP does not, or have the key, or that `--from` names
-    #[arg(long, value_name = "N|forever", value_parser = sessions, allow_hyphen_values = true, default_value = "1")]
-    pub(crate) sessions: Sessions,
+    #[arg(long, value_name = "N|forever", value_parser = sessions, allow_hyphen_values = true)]
+    pub(crate) sessions: Option<Sessions>,
     /// With `--sessions`: so many sessions leave files, later ones none; if absent 1000, or N if that is more
     #[arg(long, value_name = "N", value_parser = count::<{ u32::MAX }>, allow_hyphen_values = true)]
     pub(crate) keep_sessions: Option<u32>,
@@ -226,6 +241,18 @@ pub(crate) struct Receive {
     /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Receive {
+    /// How many sessions are served in all.
+    pub(crate) fn sessions(&self) -> Sessions {
+        self.sessions.unwrap_or(Sessions::Number(self.senders.into()))
+    }
+
+    /// One session, and no other: its files have the names that were given.
+    pub(crate) fn is_one(&self) -> bool {
+        self.senders == 1 && self.sessions() == Sessions::Number(1)
+    }
 }
 
 /// Make a key for `send --key-file` and `receive --key-file`

@@ -1,0 +1,110 @@
+//! Several streams of one file, and a receiver of several senders.
+
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
+mod common {
+    pub(crate) mod program;
+    pub(crate) mod wire;
+}
+
+use common::program::{command, folder, text};
+use common::wire::{json, listening};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// An empty folder of that test.
+fn fresh(name: &str) -> PathBuf {
+    let dir = folder("streams").join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+#[test]
+fn streams_of_a_file_arrive_each_with_files_of_its_own_and_one_that_fails_ends_alone() {
+    let dir = fresh("three");
+    let (out, sent, stats) = (dir.join("a.ivf"), dir.join("streams.toml"), dir.join("s.jsonl"));
+    let receive = ["receive", "0", "--senders", "3", "--json", "--out", out.to_str().unwrap()];
+    let (receiver, port) = listening(&receive);
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let file = format!(
+        "[defaults]\nto = \"127.0.0.1:{port}\"\nsource = \"model\"\nmax_rate = \"500 kbit/s\"\nseconds = \"3 s\"\n\
+         [[streams]]\nname = \"one\"\n[[streams]]\nname = \"two\"\ncontrol = \"rap\"\n\
+         [[streams]]\nname = \"nobody\"\nto = \"{closed}\"\n\
+         [[streams]]\nname = \"three\"\ncontrol = \"fixed\"\nset = {{ rate = \"300 kbit/s\" }}\n"
+    );
+    std::fs::write(&sent, file).unwrap();
+    let send = ["send", "--streams", sent.to_str().unwrap(), "--json", "--stats", stats.to_str().unwrap()];
+    let sent = command(&send).output().unwrap();
+    let received = receiver.wait_with_output().unwrap();
+    let said = text(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(5), "{said}");
+    assert!(said.contains("1 of 4 streams failed; `nobody`: ") && said.contains("one: the receiver answers"), "{said}");
+    assert_eq!(received.status.code(), Some(0), "{}", text(&received.stderr));
+    let sent = json(&sent);
+    let codes = ["one", "two", "nobody", "three"].map(|name| sent["streams"][name]["exit_code"].as_u64());
+    assert_eq!((codes, sent["exit_code"].as_u64()), ([Some(0), Some(0), Some(5), Some(0)], Some(5)), "{sent}");
+    let told: Vec<Value> = text(&received.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    let count = |name: &str| sent["streams"][name]["data"]["sent_packets"].as_u64().unwrap();
+    let mut left = ["one", "two", "three"].map(count);
+    let mut came: Vec<u64> = told.iter().map(|t| t["media"]["expected_packets"].as_u64().unwrap()).collect();
+    left.sort_unstable();
+    came.sort_unstable();
+    assert_eq!(came, left);
+    for session in 1..=3 {
+        let bytes = std::fs::read(dir.join(format!("a-{session}.ivf"))).unwrap();
+        assert!(bytes.len() > 100 && bytes.starts_with(b"DKIF"), "{session}");
+    }
+    let stats = std::fs::read_to_string(&stats).unwrap();
+    for name in ["one", "two", "three"] {
+        let of = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["stream"] == name;
+        assert!(stats.lines().filter(of).count() >= 2, "{name}: {stats}");
+    }
+}
+
+#[test]
+fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
+    let dir = fresh("refused");
+    let path = dir.join("s.toml");
+    let cases = [
+        (
+            "[[streams]]\nname = \"a\"\nsouce = \"model\"\nto = \"127.0.0.1:9\"\n",
+            ":3: `streams[0].souce` is not a field",
+            "did you mean `source`",
+        ),
+        ("[defaults]\nto = \"127.0.0.1:9\"\n", ": `streams` is missing", "at least one `[[streams]]`"),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1\"\n",
+            ":4: `streams[0].to` is `127.0.0.1`, which cannot be used",
+            "no port",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"absent.ivf\"\nto = \"127.0.0.1:9\"\n",
+            ":3: `streams[0].source` is `absent.ivf`, which cannot be",
+            "",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1:9\"\nkey_file = \"absent\"\n",
+            ":5: `streams[0].key_file`",
+            "fairpace key",
+        ),
+    ];
+    for (file, said, more) in cases {
+        std::fs::write(&path, file).unwrap();
+        let refused = command(&["send", "--streams", path.to_str().unwrap()]).output().unwrap();
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(3), "{told}");
+        assert!(told.contains(said) && told.contains(more), "{told}\nis not\n{said} … {more}");
+    }
+    for (arguments, said) in [
+        (&["send", "--streams", "s.toml", "--control", "rcs"][..], "cannot be used with"),
+        (&["send", "model"], "HOST:PORT"),
+        (&["receive", "0", "--senders", "2", "--tcp"], "`--tcp` does not go with `--senders`"),
+        (&["receive", "0", "--senders", "0"], "from 1 to 1000"),
+    ] {
+        let refused = command(arguments).output().unwrap();
+        let told = text(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && told.contains(said), "{told}");
+    }
+}
