@@ -64,10 +64,10 @@ def test_a_killed_worker_costs_only_its_unfinished_batches(longer, client):
 def test_a_point_that_kills_its_workers_ends_as_failed_and_takes_no_other_with_it(scenario, processes, monkeypatch):
     perform = _dask.at_worker
 
-    def perform_or_die(task, topic, number):
-        if '"0.01"' in task and '"rcs"' in task:
+    def perform_or_die(tasks, topic, seconds):
+        if any('"0.01"' in task and '"rcs"' in task for _, task in tasks):
             os.kill(os.getpid(), signal.SIGKILL)
-        perform(task, topic, number)
+        perform(tasks, topic, seconds)
 
     monkeypatch.setattr(_dask, "at_worker", perform_or_die)
     # Workers of a `LocalCluster` would be given up for lost meanwhile.
