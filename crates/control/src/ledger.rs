@@ -53,8 +53,8 @@ pub enum Credit {
         size: Bytes,
         /// The packet had been declared lost.
         late: bool,
-        /// The time from its departure to the ACK is a round trip. That of a packet which the timeout gave up longer ago than the
-        /// last 512 is not: the receiver, or the way back, stood still meanwhile.
+        /// The time from its departure to the ACK is a round trip. Where the timeout gave the packet up, and more than 512 have left
+        /// since, the receiver or the way back stood still, and the time is theirs.
         measures: bool,
     },
     /// Acknowledged before.
