@@ -21,11 +21,11 @@ from ._sweep import Performer, WorkerDied
 
 #: The scheduler is asked this often how many workers it has, in s.
 _ASK = 5.0
-#: A worker is at work for so long before it tells, at least, in s: some 15 ms go with the way there and back.
+#: A worker is at work for so long on a lot, at least, in s: some 15 ms go with the way there and back.
 _LEAST = 1.0
-#: Works handed out in a second, at most: a scheduler manages some 300 of nothing but that.
+#: Lots handed out in a second, at most: a scheduler manages some 250 of nothing but that.
 _RATE = 150.0
-#: Works that wait at the scheduler, beside two for each thread of a worker.
+#: Lots that wait at the scheduler, beside two for each thread of a worker.
 _AHEAD = 8
 #: Tasks that are open at a time, at most.
 _MOST = 20_000
@@ -40,8 +40,23 @@ class Lost(RunError):
         self.add_note(f"hint: {self.hint}")
 
 
+def lasts(threads: int) -> float:
+    """How long a worker's thread is at work on a lot, in s."""
+    return max(_LEAST, threads / _RATE)
+
+
+def _room(threads: int) -> int:
+    """Lots that are open at a time."""
+    return 2 * threads + _AHEAD
+
+
+def lot(seconds: float, threads: int) -> int:
+    """Tasks of so many seconds that go together."""
+    return max(1, min(int(lasts(threads) / seconds), _MOST // _room(threads)))
+
+
 def _at_worker() -> Callable[[list[tuple[int, str]], str, float], None]:
-    """The work of a worker on some tasks: batches go to who asked for them soon after they are there, with the seconds that each took.
+    """The work of a worker on a lot of tasks: batches go to who asked for them soon after they are there, with the seconds that each took.
 
     What is not done after `seconds`, or does not succeed, is left undone; if it is the first, its error is that of the whole.
 
@@ -86,7 +101,7 @@ at_worker = _at_worker()
 class Cluster(Performer):
     """A `distributed.Client`: tasks go to its scheduler, and batches come back through it.
 
-    Short ones go together, since each way there and back costs milliseconds at either end. A batch comes as an event, on the stream on
+    Short ones go in lots, since each way there and back costs milliseconds at either end. A batch comes as an event, on the stream on
     which the worker then tells that its work is finished. Dask's own way leaves a result with its worker until somebody asks for it: what
     is finished is lost with the worker, and where that loss leads to an error, the futures of `Client.get_executor` never end.
     """
@@ -98,7 +113,7 @@ class Cluster(Performer):
         # One group of tasks to the scheduler, which keeps those back that no worker has room for: few wait where one dies.
         self._name = f"fairpace-{uuid.uuid4().hex}"
         self._tasks = count()
-        self._works = count()
+        self._lots = count()
         #: What has not come yet, by number.
         self._open: dict[int, Future[bytes]] = {}
         self._watches: set[Future[None]] = set()
@@ -116,18 +131,8 @@ class Cluster(Performer):
             if future := self._open.pop(number, None):
                 future.set_result(batch)
 
-    def _lasts(self) -> float:
-        """How long a worker is at work before it tells, in s."""
-        return max(_LEAST, self._threads / _RATE)
-
-    def _room(self) -> int:
-        return 2 * self._threads + _AHEAD
-
-    def _together(self) -> int:
-        """Tasks that go together."""
-        if not self._seconds:
-            return 1
-        return max(1, min(int(self._lasts() / self._seconds), _MOST // self._room()))
+    def _lot(self) -> int:
+        return lot(self._seconds, self._threads) if self._seconds else 1
 
     def submit(self, tasks: list[str]) -> list[Future[bytes]]:
         numbered = list(zip(self._tasks, tasks))
@@ -140,24 +145,24 @@ class Cluster(Performer):
         return futures
 
     def _hand_out(self, tasks: list[tuple[int, str]]) -> None:
-        works = []
-        together, workers = self._together(), max(1, self._threads)
+        lots = []
+        most, workers = self._lot(), max(1, self._threads)
         while tasks:
             # The last ones are few, so that all workers end at the same time.
-            several = min(together, ceil(len(tasks) / (2 * workers)))
-            works.append(tasks[:several])
-            tasks = tasks[several:]
+            size = min(most, ceil(len(tasks) / (2 * workers)))
+            lots.append(tasks[:size])
+            tasks = tasks[size:]
         # Called once: one at a time costs this process as much as the rest of their way.
-        keys = [(self._name, next(self._works)) for _ in works]
-        same = [self._name] * len(works), [self._lasts()] * len(works)
+        keys = [(self._name, next(self._lots)) for _ in lots]
+        same = [self._name] * len(lots), [lasts(self._threads)] * len(lots)
         loop = self._client.loop.asyncio_loop
-        for future, work in zip(self._client.map(at_worker, works, *same, key=keys), works, strict=True):
-            watch = asyncio.run_coroutine_threadsafe(self._watch(future, work), loop)
+        for future, tasks in zip(self._client.map(at_worker, lots, *same, key=keys), lots, strict=True):
+            watch = asyncio.run_coroutine_threadsafe(self._watch(future, tasks), loop)
             self._watches.add(watch)
             watch.add_done_callback(self._watches.discard)
 
     async def _watch(self, future: Any, tasks: list[tuple[int, str]]) -> None:
-        """Waits for the end of what was handed out, when all batches have come that will."""
+        """Waits for the end of a lot, when all its batches have come that will."""
         try:
             await wait([future])
             if error := await future.exception():
@@ -175,8 +180,13 @@ class Cluster(Performer):
             return self._fail(tasks, Lost(words))
         except Exception as of_the_first:
             self._fail(tasks[:1], of_the_first)
+        # Done well, it has brought the first at least: without end it would be handed out again.
+        self._fail(tasks[:1], Lost("a task has finished, and its batch did not come"))
         if rest := [task for task in tasks if task[0] in self._open]:
-            self._hand_out(rest)
+            try:
+                self._hand_out(rest)
+            except Exception as error:
+                self._fail(rest, Lost(f"the scheduler at {self._where} takes nothing more: {error}"))
 
     def _fail(self, tasks: list[tuple[int, str]], error: Exception) -> None:
         for number, _ in tasks:
@@ -192,7 +202,7 @@ class Cluster(Performer):
     def most(self) -> int:
         if time.monotonic() - self._asked > _ASK:
             self._ask()
-        return self._room() * self._together()
+        return _room(self._threads) * self._lot()
 
     def look(self) -> str:
         """Warns when there is no worker. They may come yet, so this is no error: batch systems start them when there is room."""

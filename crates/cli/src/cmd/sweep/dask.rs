@@ -131,7 +131,7 @@ impl<'a> Cluster<'a> {
         self.done
     }
 
-    /// The same and others that were in the folder, counted in words; empty if there was none.
+    /// All batches that were in the folder, counted in words; empty if there was none.
     pub(super) fn found(&self) -> &str {
         &self.found
     }
