@@ -24,6 +24,8 @@ FAIRPACE_FUZZ_MINUTES ?= 10
 # The crates with fuzzing targets in `tests/targets.rs`; those of `net` and `emu` are beside what they test.
 FUZZED = rtp control path scenario media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
+# What is tested together. Another choice of crates has dependencies with other features, which are all built anew.
+TESTED = --workspace --exclude fairpace-fsocket --features gst --locked
 
 .PHONY: all build demo test test-python wheel lint bench viewers-live reproduce fingerprint soak book install-fsocket clean
 
@@ -56,7 +58,7 @@ test: packages-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features gst --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --features gst --locked
-	$(CARGO) test --workspace --exclude fairpace-fsocket --features gst --locked
+	$(CARGO) test $(TESTED)
 # Apart: programs in C link the library as it is without GStreamer.
 	$(CARGO) test -p fairpace-fsocket --locked
 	scripts/viewers-live --self-test
@@ -74,8 +76,8 @@ test-python: $(PYTHON_ENV)/.made
 	rm -rf target/wheels/test
 	cd python && $(CURDIR)/$(PYTHON_ENV)/bin/maturin build --quiet --locked --profile dev --out $(CURDIR)/target/wheels/test
 	$(PYTHON_ENV)/bin/pip install --quiet --no-deps --force-reinstall target/wheels/test/*.whl
-# The receiver of the streams that the tests send.
-	$(CARGO) build --quiet --locked -p fairpace --features gst
+# The command, with which the tests stream and sweep: by one of its own tests, as `make test` builds it.
+	$(CARGO) test --quiet --no-run $(TESTED) --test sweep
 	FAIRPACE=$(or $(CARGO_TARGET_DIR),target)/debug/fairpace $(PYTHON_ENV)/bin/pytest --quiet -c python/pyproject.toml --pyargs fairpace python/tests
 	$(PYTHON_ENV)/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml fairpace._fairpace
 
@@ -111,7 +113,7 @@ fingerprint: build
 	scripts/fingerprint --program $(FAIRPACE)
 
 soak: packages-test build book
-	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
+	PROPTEST_CASES=100000 $(CARGO) test --release $(TESTED)
 # A simulated day of every scheme, three times.
 	for seed in 1 2 3; do FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
 # The hostile path and the fuzzing each find the bug that is planted for them.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ._controller import Controller
-from ._errors import FairpaceError, Interrupted, RunError, ScenarioError
+from ._errors import FairpaceError, FolderError, Interrupted, RunError, ScenarioError
 from ._fairpace import (
     Acked,
     Env,
@@ -51,6 +51,7 @@ __all__ = [
     "Controller",
     "Env",
     "FairpaceError",
+    "FolderError",
     "FlowNeed",
     "Interrupted",
     "LinkEnv",

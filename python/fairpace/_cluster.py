@@ -2,8 +2,8 @@
 
 The first line of standard input is the sweep, as an object of JSON. Standard input stays open as long as somebody waits for the
 results: its end ends this process at once, and every finished batch is on disk. Standard output has an object on each line: `done`,
-`needed` and `what` after each batch and once before the first, `notice` for what is worth a word, `error` with `hint` and `kind` as
-the last line of a sweep that has come to nothing.
+`needed` and `what` after each batch and once before the first, when `what` is what the folder had; `notice` for what is worth a word;
+`error` with `hint` and `kind` as the last line of a sweep that has come to nothing.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def _sweep(asked: dict[str, Any]) -> None:
             fairpace.sweep(scenario, asked["vary"], executor=client, progress=progress, **asked["options"])
         except Lost as error:
             raise _Refused("peer", str(error), error.hint or "") from error
+        except fairpace.FolderError as error:
+            raise _Refused("occupied", str(error), "") from error
 
 
 def _end_with(whoever_waits: BinaryIO) -> None:

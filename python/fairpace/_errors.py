@@ -15,5 +15,9 @@ class RunError(FairpaceError, RuntimeError):
     """Work that came to nothing."""
 
 
+class FolderError(RunError):
+    """A folder that holds results which would be lost."""
+
+
 class Interrupted(RunError):
     """Stopped before the first result."""

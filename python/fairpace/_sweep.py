@@ -98,10 +98,13 @@ def sweep(
         retry=retry,
     )
     try:
-        if executor is None:
+        performer = None if executor is None else _performer(executor)
+        if progress is not None:
+            progress(*work.counts, work.found or "")
+        if performer is None:
             work.run(threads, progress)
         else:
-            _by(work, _performer(executor), progress)
+            _by(work, performer, progress)
     finally:
         work.close()
     return work
@@ -175,7 +178,6 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
             progress(*work.counts, what)
 
     try:
-        tell("")
         while True:
             if not alone and len(open_) <= (most := performer.most()) // 2:
                 ready = iter(work.ready, None)

@@ -64,10 +64,10 @@ def test_a_killed_worker_costs_only_its_unfinished_batches(longer, client):
 def test_a_point_that_kills_its_workers_ends_as_failed_and_takes_no_other_with_it(scenario, processes, monkeypatch):
     perform = _dask.at_worker
 
-    def perform_or_die(task, topic, number):
-        if '"0.01"' in task and '"rcs"' in task:
+    def perform_or_die(tasks, topic, seconds):
+        if any('"0.01"' in task and '"rcs"' in task for _, task in tasks):
             os.kill(os.getpid(), signal.SIGKILL)
-        perform(task, topic, number)
+        perform(tasks, topic, seconds)
 
     monkeypatch.setattr(_dask, "at_worker", perform_or_die)
     # Workers of a `LocalCluster` would be given up for lost meanwhile.
@@ -90,6 +90,31 @@ def test_a_point_that_kills_its_workers_ends_as_failed_and_takes_no_other_with_i
     assert rows(found.groups) == rows(local.groups)
     assert len(found.groups) == len(rows(local.groups)) == 3 * 4 * 2
     assert rows(found.links) == rows(local.links)
+
+
+def test_what_a_worker_leaves_undone_of_a_lot_is_handed_out_again(scenario, client, monkeypatch):
+    perform, hand_out, lots = _dask.at_worker, _dask.Cluster._hand_out, []
+
+    def perform_the_first(tasks, topic, seconds):
+        perform(tasks[:1], topic, seconds)
+
+    def remember(cluster, tasks):
+        lots.append(len(tasks))
+        hand_out(cluster, tasks)
+
+    monkeypatch.setattr(_dask, "at_worker", perform_the_first)
+    monkeypatch.setattr(_dask.Cluster, "_hand_out", remember)
+    many = {"path.loss.p": [i / 1000 for i in range(1, 41)]}
+    found = fairpace.sweep(scenario, many, seeds=1, executor=client)
+    assert digest(found) == digest(fairpace.sweep(scenario, many, seeds=1))
+    # Forty tasks were handed out, and some of them again.
+    assert sum(lots) > 40
+
+
+def test_a_batch_that_does_not_come_is_named(scenario, client, monkeypatch):
+    monkeypatch.setattr(_dask, "at_worker", lambda tasks, topic, seconds: None)
+    with pytest.raises(fairpace.RunError, match="its batch did not come"):
+        fairpace.sweep(scenario, VARY, seeds=1, executor=client)
 
 
 def test_a_scheduler_that_dies_is_named_and_what_is_finished_is_kept(longer, processes, tmp_path):

@@ -50,7 +50,9 @@ def test_a_folder_is_gone_on_from_and_nothing_runs_twice(scenario, tmp_path):
         scenario, VARY, seeds=4, batch=2, folder=folder, progress=lambda ready, needed, what: rest.append(ready)
     )
     assert again.counts == (8, 8)
-    assert min(rest) > 2
+    # First of all, of what was there.
+    assert rest[0] == len(done) - 1 and min(rest[1:]) > rest[0]
+    assert again.found == f"{rest[0]} taken from an earlier run"
     assert digest(again) == digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2))
 
 
@@ -65,6 +67,9 @@ def test_a_sweep_that_is_over_leaves_its_folder_to_the_next(scenario, tmp_path):
         fairpace.sweep(scenario, VARY, seeds=1, folder=folder, progress=stop)
     first = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
     again = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
+    other = fairpace.Scenario(**{**scenario.to_dict(), "duration": "3 s"})
+    with pytest.raises(fairpace.FolderError, match="another scenario"):
+        fairpace.sweep(other, VARY, seeds=1, folder=folder)
     assert digest(again) == digest(first)
     assert raised.value.__traceback__ is not None
 

@@ -113,7 +113,7 @@ def test_tables_and_report_are_those_of_the_local_sweep_to_the_byte(start, clust
     kept = stamps(tmp_path / "dask")
     fairpace.sweep(scenario, VARY[1::2], seeds=4, batch=2, folder=str(tmp_path / "dask"))
     _, err = ended(start(file, *more, "--out", tmp_path / "dask", "--dask", cluster), 0)
-    assert "8 batches taken from an earlier run" in err
+    assert "8 taken from an earlier run" in err
     assert stamps(tmp_path / "dask") == kept
 
 
@@ -226,3 +226,20 @@ def test_a_shard_runs_its_points_and_the_last_writes_the_tables(start, cluster, 
     assert not (tmp_path / "shared" / "report.html").exists()
     ended(start(*words, "--shard", "2/2"), 0)
     assert results(tmp_path / "shared") == local(fairpace.Scenario.load(file), VARY[1::2], seeds=2)
+
+
+def test_a_folder_is_looked_at_as_by_the_command_alone(start, cluster, file, longer, tmp_path):
+    folder = tmp_path / "sweep"
+    asked = (*VARY, "--seeds", "2", "--batch", "1", "--out", folder, "--dask", cluster)
+    ended(start(file, *asked), 0)
+    torn, *_ = sorted((folder / "batches").rglob("[0-9a-f]*.json"))
+    torn.write_bytes(torn.read_bytes()[:-10])
+    said = ended(start(file, *asked), 0)[1]
+    assert f"batches in `{folder}`: 7 taken from an earlier run, 1 torn or changed, run again" in said
+    # Of another scenario: nothing is touched, and the exit code is the usual one.
+    before = results(folder)
+    refused = ended(start(longer, *asked), 2)[1]
+    assert "a sweep of another scenario" in refused and "--force" in refused
+    # By the command alone it is another program's.
+    assert refused.splitlines()[1:] == ended(start(longer, *asked[:-2]), 2)[1].splitlines()[1:]
+    assert results(folder) == before

@@ -8,7 +8,7 @@ mod common {
 }
 
 use common::program::{command, folder, text};
-use common::wire::{json, listening};
+use common::wire::{json, listening, listening_with_messages};
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,11 +29,15 @@ fn make(name: &str) -> PathBuf {
     path
 }
 
-fn receive(key: Option<&Path>, more: &[&str]) -> (Child, u16) {
+fn receiving<'a>(key: Option<&'a Path>, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["receive", "0", "-4", "--json"];
     args.extend(key.iter().flat_map(|key| ["--key-file", key.to_str().unwrap()]));
     args.extend(more);
-    listening(&args)
+    args
+}
+
+fn receive(key: Option<&Path>, more: &[&str]) -> (Child, u16) {
+    listening(&receiving(key, more))
 }
 
 /// Two seconds of pictures no two pieces of which are alike: the file, and its bytes behind the pictures' headers.
@@ -70,16 +74,18 @@ fn telling(seen: &[Vec<u8>], pictures: &[Vec<u8>]) -> usize {
     seen.iter().filter(|datagram| datagram.windows(16).any(|w| pieces.contains(w))).count()
 }
 
-fn send_clip(to: u16, key: Option<&Path>) -> Output {
+const FIXED: &[&str] = &["--control", "fixed", "--set", "rate=500kbit/s"];
+
+fn send_clip(to: u16, key: Option<&Path>, control: &[&str]) -> Output {
     let (clip, to) = (clip().0, format!("127.0.0.1:{to}"));
-    let mut args = vec!["send", clip.to_str().unwrap(), &to, "--control", "fixed", "--set", "rate=500kbit/s", "--json"];
+    let mut args = [&["send", clip.to_str().unwrap(), &to, "--json"], control].concat();
     args.extend(key.iter().flat_map(|key| ["--key-file", key.to_str().unwrap()]));
     command(&args).output().unwrap()
 }
 
 fn send(to: u16, key: Option<&Path>, more: &[&str]) -> Output {
     let to = format!("127.0.0.1:{to}");
-    let mut args = vec!["send", "model", &to, "--seconds", "2s", "--max-rate", "1Mbit/s", "--json"];
+    let mut args = vec!["send", "model", &to, "--max-rate", "1Mbit/s", "--json"];
     args.extend(key.iter().flat_map(|key| ["--key-file", key.to_str().unwrap()]));
     args.extend(more);
     command(&args).output().unwrap()
@@ -98,7 +104,7 @@ fn with_the_key_media_arrives_whatever_the_feedback_and_the_transport() {
     ] {
         let form: Vec<_> = form.iter().flat_map(|form| ["--feedback-form", form]).collect();
         let (receiver, port) = receive(Some(&key), &[&form[..], if tcp { &["--tcp"] } else { &[] }].concat());
-        let sent = send(port, Some(&key), &[&["--control", control][..], &form].concat());
+        let sent = send(port, Some(&key), &[&["--control", control, "--seconds", "2s"][..], &form].concat());
         let received = receiver.wait_with_output().unwrap();
         assert!(sent.status.success() && received.status.success(), "{control}: {sent:?} {received:?}");
         let (sent, received) = (json(&sent), json(&received));
@@ -114,7 +120,7 @@ fn without_the_key_a_receiver_says_nothing_and_a_sender_finds_nobody() {
     let (key, other) = (make("one.key"), make("other.key"));
     for (theirs, ours) in [(Some(&key), Some(&other)), (Some(&key), None), (None, Some(&key))] {
         let (mut receiver, port) = receive(theirs.map(PathBuf::as_path), &[]);
-        let sent = send(port, ours.map(PathBuf::as_path), &[]);
+        let sent = send(port, ours.map(PathBuf::as_path), &["--seconds", "2s"]);
         assert_eq!(sent.status.code(), Some(5), "{sent:?}");
         // A receiver with a key answers nobody who has it not; one without answers, and not with what the key opens.
         let why = if theirs.is_some() { "did not answer" } else { "none sealed with it" };
@@ -172,7 +178,7 @@ fn between(to: u16, run: impl FnOnce(u16) -> Output) -> (Output, Vec<Vec<u8>>) {
 fn who_reads_along_sees_no_picture_and_who_repeats_or_changes_what_passes_is_not_heard() {
     let (key, (_, pictures)) = (make("between.key"), clip());
     let (receiver, port) = receive(Some(&key), &[]);
-    let (sent, seen) = between(port, |port| send_clip(port, Some(&key)));
+    let (sent, seen) = between(port, |port| send_clip(port, Some(&key), FIXED));
     let received = receiver.wait_with_output().unwrap();
     assert!(sent.status.success() && received.status.success(), "{sent:?} {received:?}");
     let (sent, received) = (json(&sent), json(&received));
@@ -182,7 +188,7 @@ fn who_reads_along_sees_no_picture_and_who_repeats_or_changes_what_passes_is_not
     assert!(seen.len() > 100 && telling(&seen, &pictures) == 0, "{} datagrams", seen.len());
     // The same look finds them without a key.
     let (receiver, port) = receive(None, &[]);
-    let (_, seen) = between(port, |port| send_clip(port, None));
+    let (_, seen) = between(port, |port| send_clip(port, None, FIXED));
     receiver.wait_with_output().unwrap();
     assert!(telling(&seen, &pictures) > 50, "{} datagrams", seen.len());
 }
@@ -227,11 +233,11 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
     refused("cannot read the key");
 }
 
-/// The UDP payloads to and from `port` while `run` runs, as Wireshark's command line takes them off the loopback device; `None`, and said
-/// why, where it cannot.
-fn captured(port: u16, run: impl FnOnce()) -> Option<Vec<Vec<u8>>> {
+/// The payloads to and from `port` while `run` runs, over UDP and over TCP, as Wireshark's command line takes them off the loopback device;
+/// `None`, and said why, where it cannot.
+fn captured(port: u16, run: impl FnOnce()) -> Option<[Vec<Vec<u8>>; 2]> {
     let path = folder("key").join(format!("{port}.pcapng"));
-    let (filter, name) = (format!("udp port {port}"), path.to_str().unwrap());
+    let (filter, name) = (format!("port {port}"), path.to_str().unwrap());
     let mut tshark = Command::new("tshark");
     tshark.args(["-i", "lo", "-f", &filter, "-w", name]).stdout(Stdio::null()).stderr(Stdio::piped());
     let Ok(mut capturing) = tshark.spawn() else {
@@ -255,12 +261,14 @@ fn captured(port: u16, run: impl FnOnce()) -> Option<Vec<Vec<u8>>> {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(capturing.id()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     capturing.wait().unwrap();
-    let read = Command::new("tshark").args(["-r", name, "-T", "fields", "-e", "udp.payload"]).output().unwrap();
-    assert!(read.status.success(), "{read:?}");
     let bytes = |line: &str| -> Vec<u8> {
         line.as_bytes().chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
     };
-    let payloads = text(&read.stdout).lines().filter(|line| !line.is_empty()).map(bytes).collect();
+    let payloads = ["udp.payload", "tcp.payload"].map(|field| {
+        let read = Command::new("tshark").args(["-r", name, "-T", "fields", "-e", field]).output().unwrap();
+        assert!(read.status.success(), "{read:?}");
+        text(&read.stdout).lines().filter(|line| !line.is_empty()).map(bytes).collect()
+    });
     std::fs::remove_file(&path).unwrap();
     Some(payloads)
 }
@@ -268,21 +276,47 @@ fn captured(port: u16, run: impl FnOnce()) -> Option<Vec<Vec<u8>>> {
 #[test]
 fn tshark_finds_pictures_without_a_key_and_none_with_one() {
     let (key, (_, pictures)) = (make("tshark.key"), clip());
-    for key in [None, Some(&*key)] {
-        let (mut receiver, port) = receive(key, &[]);
+    for (key, tcp) in [(None, false), (Some(&*key), false), (None, true), (Some(&*key), true)] {
+        let (mut receiver, port) = receive(key, if tcp { &["--tcp"] } else { &[] });
+        let control: &[&str] = if tcp { &["--control", "tpba"] } else { FIXED };
         let seen = captured(port, || {
-            let sent = send_clip(port, key);
+            let sent = send_clip(port, key, control);
             assert!(sent.status.success(), "{sent:?}");
         });
-        let Some(seen) = seen else {
+        let Some([datagrams, segments]) = seen else {
             receiver.kill().unwrap();
             receiver.wait().unwrap();
             return;
         };
         let received = json(&receiver.wait_with_output().unwrap());
         assert!(received["frames"]["in_time"].as_u64().unwrap() > 30, "{received}");
-        let found = telling(&seen, &pictures);
-        println!("key {}: {} datagrams, {found} with a piece of a picture", key.is_some(), seen.len());
-        assert!(seen.len() > 100 && if key.is_some() { found == 0 } else { found > 50 }, "{found} of {}", seen.len());
+        let found = [&datagrams, &segments].map(|seen| telling(seen, &pictures));
+        let counts = [datagrams.len(), segments.len()];
+        println!(
+            "key {}, TCP {tcp}: {counts:?} datagrams and segments, {found:?} with a piece of a picture",
+            key.is_some()
+        );
+        // A controller that measures TCP first has its first pictures go that way.
+        let carried = if tcp { (counts[1], found[1]) } else { (counts[0], found[0]) };
+        assert!(carried.0 > 20, "{counts:?}");
+        if key.is_some() {
+            assert_eq!(found, [0, 0]);
+        } else {
+            assert!(carried.1 > 10, "{found:?} of {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn each_end_says_at_its_beginning_whether_it_is_protected() {
+    let key = make("said.key");
+    for (key, words) in [(None, "unauthenticated, in clear"), (Some(&*key), "encrypted (AES-128-GCM)")] {
+        let (mut receiver, port, said) = listening_with_messages(&receiving(key, &[]));
+        let sent = send(port, key, &["--seconds", "1s"]);
+        assert!(text(&sent.stderr).lines().take(3).any(|line| line.contains(words)), "{sent:?}");
+        receiver.kill().unwrap();
+        receiver.wait().unwrap();
+        let said = said.join().unwrap();
+        assert!(said.contains(words), "{said}");
     }
 }

@@ -40,8 +40,8 @@ impl Account {
             Kind::Data => &mut self.data,
             Kind::Dummy => &mut self.dummy,
         };
-        let (sent_at, size, late) = match ledger.acknowledge(ack.seq) {
-            Credit::New { sent_at, size, late } => (sent_at, size, late),
+        let (sent_at, size, late, measures) = match ledger.acknowledge(ack.seq) {
+            Credit::New { sent_at, size, late, measures: of_path } => (sent_at, size, late, measures && of_path),
             other => return Err(other),
         };
         let outstanding = ledger.outstanding();

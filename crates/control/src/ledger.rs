@@ -12,12 +12,19 @@ use std::collections::VecDeque;
 /// it is. Older ones count as stale: nothing changes either way.
 const REMEMBERED: usize = 512;
 
+/// A packet that the timeout gave up is remembered for so long, up to the ledger's capacity, whatever has left since: a receiver that
+/// was stopped tells of it when it goes on, and a packet that has come and is called lost would be held against the path. Nobody is
+/// silent for longer: the circuit breaker ends what is not heard for three times 5 s [RFC 8083 §4.1].
+const AWAITED: Duration = Duration::from_secs(15);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Neither acknowledged nor declared lost.
     Outstanding,
-    /// Declared lost; an ACK may still come.
+    /// Declared lost, because later ones are acknowledged; an ACK may still come.
     Lost,
+    /// Declared lost by the timeout.
+    Expired,
     /// Acknowledged.
     Acked,
     /// A report covers it and does not say which of the two.
@@ -46,6 +53,9 @@ pub enum Credit {
         size: Bytes,
         /// The packet had been declared lost.
         late: bool,
+        /// The time from its departure to the ACK is a round trip. Where the timeout gave the packet up, and more than 512 have left
+        /// since, the receiver or the way back stood still, and the time is theirs.
+        measures: bool,
     },
     /// Acknowledged before.
     Duplicate,
@@ -170,9 +180,10 @@ impl Ledger {
         match fate {
             Fate::Acked => return Credit::Duplicate,
             Fate::Skipped => return Credit::Skipped,
-            Fate::Outstanding | Fate::Lost | Fate::Settled => entry.fate = Fate::Acked,
+            Fate::Outstanding | Fate::Lost | Fate::Expired | Fate::Settled => entry.fate = Fate::Acked,
         }
-        let late = fate == Fate::Lost;
+        let late = matches!(fate, Fate::Lost | Fate::Expired);
+        let measures = fate != Fate::Expired || self.next_seq() - seq <= REMEMBERED as u64;
         let size = Bytes::new(u64::from(size));
         if fate == Fate::Outstanding {
             self.outstanding -= 1;
@@ -190,7 +201,7 @@ impl Ledger {
             }
         }
         self.advance_front();
-        Credit::New { sent_at, size, late }
+        Credit::New { sent_at, size, late, measures }
     }
 
     /// The next packet that the last ACK has shown to be lost, oldest first.
@@ -219,7 +230,7 @@ impl Ledger {
     pub fn next_expired(&mut self, limit: Instant) -> Option<LostPacket> {
         let seq = self.front;
         let e = self.entry_mut(seq).filter(|e| e.fate == Fate::Outstanding && e.sent_at <= limit)?;
-        e.fate = Fate::Lost;
+        e.fate = Fate::Expired;
         let (sent_at, size) = (e.sent_at, Bytes::new(u64::from(e.size)));
         self.outstanding -= 1;
         self.in_flight -= size;
@@ -235,7 +246,7 @@ impl Ledger {
             let from = (self.front - self.base) as usize;
             for e in self.entries.range_mut(from..) {
                 if e.fate == Fate::Outstanding {
-                    e.fate = Fate::Lost;
+                    e.fate = Fate::Expired;
                 }
             }
             self.outstanding = 0;
@@ -295,7 +306,7 @@ impl Ledger {
 
     /// Whether nothing has said yet that this packet arrived: it is outstanding, or declared lost.
     pub fn is_unheard_of(&self, seq: u64) -> bool {
-        self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost))
+        self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost | Fate::Expired))
     }
 
     /// The outstanding packets of which a later one is acknowledged, the oldest first.
@@ -327,6 +338,11 @@ impl Ledger {
     /// Forgets settled packets beyond those worth remembering.
     fn trim(&mut self) {
         while self.entries.len() > REMEMBERED && self.base < self.front {
+            let newest = self.entries.back().map_or(Instant::ZERO, |e| e.sent_at);
+            let is_awaited = |e: &Entry| e.fate == Fate::Expired && newest.since(e.sent_at) < AWAITED;
+            if self.entries.front().is_some_and(is_awaited) {
+                return;
+            }
             self.entries.pop_front();
             self.base += 1;
         }
@@ -374,7 +390,7 @@ mod tests {
     #[test]
     fn each_packet_is_credited_once_and_what_was_not_sent_never() {
         let mut l = with(10);
-        let new = Credit::New { sent_at: at(3), size: SIZE, late: false };
+        let new = Credit::New { sent_at: at(3), size: SIZE, late: false, measures: true };
         assert_eq!(l.acknowledge(103), new);
         assert_eq!(l.acknowledge(103), Credit::Duplicate);
         assert_eq!(l.acknowledge(110), Credit::Unsent);
@@ -424,7 +440,7 @@ mod tests {
             l.acknowledge(seq);
         }
         assert_eq!(losses(&mut l), [100]);
-        assert_eq!(l.acknowledge(100), Credit::New { sent_at: at(0), size: SIZE, late: true });
+        assert_eq!(l.acknowledge(100), Credit::New { sent_at: at(0), size: SIZE, late: true, measures: true });
         assert_eq!(l.acknowledge(100), Credit::Duplicate);
         assert_eq!(l.outstanding(), 6);
     }
@@ -439,6 +455,34 @@ mod tests {
         assert!(matches!(l.acknowledge(100), Credit::New { late: true, .. }));
         l.sent(at(20), SIZE);
         assert_eq!(l.oldest_outstanding(), Some(at(20)));
+    }
+
+    #[test]
+    fn what_a_timeout_gave_up_is_remembered_for_as_long_as_a_receiver_may_be_silent() {
+        let after = |ms: u64| {
+            let mut l = with(5_000);
+            l.acknowledge(101);
+            l.lose_all();
+            // The newest packet leaves so long after the oldest.
+            l.sent(at(ms), SIZE);
+            (l.acknowledge(5_100), losses(&mut l), l.acknowledge(100)).2
+        };
+        assert_eq!(after(14_999), Credit::New { sent_at: at(0), size: SIZE, late: true, measures: false });
+        assert_eq!(after(15_000), Credit::Stale);
+    }
+
+    #[test]
+    fn long_after_its_timeout_a_packet_measures_nothing() {
+        let mut l = with(600);
+        l.lose_all();
+        let measures = |credit| matches!(credit, Credit::New { measures: true, .. });
+        let [beyond, within] = [600 - 513, 600 - 512].map(|n| measures(l.acknowledge(100 + n)));
+        assert_eq!((beyond, within), (false, true));
+        // One of which later ones told, or that nobody gave up, measures.
+        let mut l = with(10);
+        assert!((1..5).all(|n| measures(l.acknowledge(100 + n))));
+        assert_eq!(losses(&mut l), [100]);
+        assert!(measures(l.acknowledge(100)));
     }
 
     #[test]
@@ -464,7 +508,7 @@ mod tests {
             l.acknowledge(seq);
         }
         assert_eq!(losses(&mut l), [100]);
-        assert_eq!(l.acknowledge(101), Credit::New { sent_at: at(1), size: SIZE, late: false });
+        assert_eq!(l.acknowledge(101), Credit::New { sent_at: at(1), size: SIZE, late: false, measures: true });
         assert_eq!((l.acknowledge(101), l.outstanding()), (Credit::Duplicate, 1));
     }
 
@@ -491,7 +535,7 @@ mod tests {
         assert_eq!(l.settle(at(4)), Bytes::new(4_000), "100, 101, 103, 104");
         assert_eq!((l.outstanding(), l.oldest_outstanding(), l.settle(at(4))), (5, Some(at(5)), Bytes::ZERO));
         // An ACK after all is credited once; later ones reveal no loss among the settled.
-        assert_eq!(l.acknowledge(103), Credit::New { sent_at: at(3), size: SIZE, late: false });
+        assert_eq!(l.acknowledge(103), Credit::New { sent_at: at(3), size: SIZE, late: false, measures: true });
         assert_eq!(l.acknowledge(103), Credit::Duplicate);
         for seq in 106..110 {
             assert!(is_new(&mut l, seq));

@@ -29,6 +29,7 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
         SweepError::Vary { .. } | SweepError::Point { .. } | SweepError::Metric { .. } => {
             raise(py, "ScenarioError", &error.to_string(), error.hint().as_deref())
         }
+        SweepError::Occupied { .. } => raise(py, "FolderError", &error.to_string(), error.hint().as_deref()),
         other => raise(py, "RunError", &other.to_string(), other.hint().as_deref()),
     }
 }
@@ -38,6 +39,9 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
 pub(crate) struct Sweep {
     work: Mutex<Work>,
     store: Mutex<Option<SweepStore>>,
+    /// The batches that were in the folder, counted in words; none if there was none.
+    #[pyo3(get)]
+    found: Option<String>,
 }
 
 impl Sweep {
@@ -102,13 +106,13 @@ impl Sweep {
             plan.ranked_by()?;
             let Some(folder) = &folder else {
                 plan.check(hooks)?;
-                return Ok(Sweep { work: Mutex::new(Work::new(plan)), store: Mutex::default() });
+                return Ok(Sweep { work: Mutex::new(Work::new(plan)), store: Mutex::default(), found: None });
             };
             let shard = Shard::parse(shard)?;
             let store = SweepStore::open(folder, &plan, shard, force, hooks)?;
             let mut work = Work::of_share(plan, |point| shard.has(point));
-            store.load(&mut work, retry, hooks)?;
-            Ok(Sweep { work: Mutex::new(work), store: Mutex::new(Some(store)) })
+            let found = store.load(&mut work, retry, hooks)?.account();
+            Ok(Sweep { work: Mutex::new(work), store: Mutex::new(Some(store)), found })
         })?;
         made.map_err(|e: SweepError| refused(py, &e))
     }

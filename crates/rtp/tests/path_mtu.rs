@@ -100,6 +100,7 @@ fn messages_that_packets_are_too_big_change_nothing_by_themselves() {
             t += 0.02;
             p.run_until(at(t));
             p.sender.hint_path_mtu(p.now, Bytes::new(n * 7 % 1_100));
+            assert_eq!(p.sender.packet_size().get(), PACKET, "{scheme} {form:?}");
         }
         assert_eq!((p.stopped, p.sender.packet_size().get()), (None, PACKET), "{scheme} {form:?}");
         assert_eq!(sizes(&p), [], "{scheme} {form:?}");

@@ -46,6 +46,23 @@ fn after_an_hours_sleep_nothing_leaves_but_questions_until_the_receiver_answers(
     }
 }
 
+#[test]
+fn an_answer_that_waited_for_an_hour_lets_nobody_in() {
+    for scheme in all() {
+        let mut p = Pair::new(sender_config(), Default::default(), flow(scheme, &[], Rate::mbps(2.0)), ms(50));
+        // The first answer is on its way, and waits in the socket.
+        p.run_until(Instant::ZERO + ms(70));
+        p.now += HOUR;
+        let woken = p.now;
+        p.run_until(woken + ms(99));
+        let early: Vec<_> = since(&p, woken).filter(|left| left.what != What::Challenge).collect();
+        assert!(early.is_empty(), "{scheme}: {early:?}");
+        p.run_until(woken + Duration::from_secs(10));
+        assert_eq!(p.stopped, None, "{scheme}");
+        assert!(p.received.iter().any(|got| got.arrived > woken), "{scheme} is let in by a new answer");
+    }
+}
+
 /// The rate of before is not the path's, which may be another.
 #[test]
 fn after_a_sleep_a_flow_that_gives_way_begins_at_the_initial_rate() {

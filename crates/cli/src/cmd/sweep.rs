@@ -15,8 +15,8 @@ use fairpace_columns::{partitioned, to_parquet};
 use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
-    Batch, Design, Executor, Loaded, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
-    Width, World as Where, read as read_sweep, run as run_sweep,
+    Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
+    World as Where, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -55,7 +55,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let stop = Stop::install()?;
     if let Some(address) = &args.dask {
-        let is_interrupted = by_dask(args, &dask::request(args, address, &scenario, &spec, &dir), &provenance, &stop)?;
+        let is_interrupted =
+            by_dask(args, &dask::request(args, address, &scenario, &spec, &dir), &dir, &provenance, &stop)?;
         let sweep = read_sweep(&dir, &Hooks::default())?;
         return end(args, &dir, &provenance, shard, &sweep, &writer(&dir), is_interrupted);
     }
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let store = SweepStore::open(&dir, &plan, shard, args.results.force, &hooks)?;
     let mut sweep = Sweep::of_share(plan, |point| shard.has(point));
     let loaded = store.load(&mut sweep, args.retry, &hooks)?;
-    if let Some(text) = account(&loaded) {
+    if let Some(text) = loaded.account() {
         note(args.results.quiet, &format!("batches in `{}`: {text}", dir.display()));
     }
     let ran = perform(args, &mut sweep, &store, &provenance, &stop);
@@ -187,17 +188,6 @@ fn spec(args: &Args) -> Outcome<Spec> {
     Ok(Spec { vary: args.vary.clone(), design, seeds, metric: args.metric.clone() })
 }
 
-fn account(loaded: &Loaded) -> Option<String> {
-    let counts = [
-        (loaded.taken, "taken from an earlier run"),
-        (loaded.others, "of other points or seeds not asked for"),
-        (loaded.torn, "torn or changed, run again"),
-        (loaded.again, "that came to nothing, run again"),
-    ];
-    let words: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect();
-    (!words.is_empty()).then(|| words.join(", "))
-}
-
 /// Runs what is left, and tells of it.
 fn perform(
     args: &Args,
@@ -220,11 +210,11 @@ fn perform(
 }
 
 /// Has what is left run by the cluster of a Dask scheduler, and tells of it in the same way. Whether it was interrupted.
-fn by_dask(args: &Args, asked: &serde_json::Value, provenance: &Provenance, stop: &Stop) -> Outcome<bool> {
+fn by_dask(args: &Args, asked: &serde_json::Value, dir: &Path, provenance: &Provenance, stop: &Stop) -> Outcome<bool> {
     let mut cluster = dask::Cluster::begin(asked, stop)?;
     let before = cluster.done();
-    if before > 0 {
-        note(args.results.quiet, &format!("{before} batches taken from an earlier run"));
+    if !cluster.found().is_empty() {
+        note(args.results.quiet, &format!("batches in `{}`: {}", dir.display(), cluster.found()));
     }
     let noted = |text: &str| note(args.results.quiet, text);
     with_progress(args, provenance, before, |report| cluster.wait(report, &noted))

@@ -341,6 +341,31 @@ fn a_blackout_of_three_seconds_is_not_congestion() {
     }
 }
 
+/// All that went to a receiver that was stopped has come, and is acknowledged when the receiver goes on: nothing was lost, and the
+/// time until then is no round trip.
+#[test]
+fn a_receiver_that_was_stopped_for_ten_seconds_has_lost_nothing() {
+    for rate in ["60 pkt/s", "500 pkt/s"] {
+        let env = real();
+        let mut path = Path::new(made("fixed", &[("rate", rate)], &env), &env, Duration::from_millis(40));
+        path.run(at(20.0), |_| true);
+        let (from, srtt) = (path.flow.counters().data.acked, path.flow.srtt());
+        path.run(at(30.0), |_| false);
+        let sent: Vec<Ack> = (from..path.flow.permit(Kind::Data).seq).map(|seq| ack(Kind::Data, seq)).collect();
+        assert!(sent.len() > 590, "{}", sent.len());
+        let (old, last) = sent.split_at(sent.len() - 512);
+        for acks in old.chunks(10) {
+            acknowledge(&mut path.flow, at(30.0), acks);
+            assert_eq!(path.flow.srtt(), srtt, "{rate}");
+        }
+        for acks in last.chunks(10) {
+            acknowledge(&mut path.flow, at(30.0), acks);
+        }
+        path.run(at(60.0), |_| true);
+        assert_eq!((path.flow.stopped(), path.flow.counters().data.lost), (None, 0), "{rate}");
+    }
+}
+
 #[test]
 fn silence_ends_every_flow_within_15_s_and_an_rtt_and_it_stays_ended() {
     let rtts = [Duration::from_millis(10), Duration::from_millis(40), RTT, Duration::from_secs(2)];

@@ -125,6 +125,21 @@ pub struct Loaded {
     pub again: usize,
 }
 
+impl Loaded {
+    /// The counts that are not zero, in words; none if the folder had nothing.
+    pub fn account(&self) -> Option<String> {
+        let counts = [
+            (self.taken, "taken from an earlier run"),
+            (self.others, "of other points or seeds not asked for"),
+            (self.torn, "torn or changed, run again"),
+            (self.again, "that came to nothing, run again"),
+        ];
+        let words: Vec<String> =
+            counts.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
 /// A sweep's folder, open for one shard.
 #[derive(Debug)]
 pub struct SweepStore {

@@ -37,7 +37,7 @@ struct Token {
 /// The answer in an echo.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    /// Nobody was asked with that token, or the answer has come before.
+    /// Nobody was asked with that token in the last 30 s, or the answer has come before.
     Unknown,
     /// Somebody else has the place at the receiver: a challenge with a proof follows.
     Taken,
@@ -215,7 +215,9 @@ impl Admitting {
     }
 
     pub(super) fn on_echo(&mut self, now: Instant, echo: &Echo) -> Answer {
-        let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else { return Answer::Unknown };
+        // An answer that has waited in the socket while this machine slept says nothing of who is there now.
+        let is_worth = |t: &Token| t.value == echo.token && now.since(t.sent) < CONSENT;
+        let Some(i) = self.tokens.iter().position(is_worth) else { return Answer::Unknown };
         // The challenge waits at the receiver, and may still be answered.
         if echo.busy {
             if echo.ends {

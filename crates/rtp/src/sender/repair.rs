@@ -370,6 +370,27 @@ mod tests {
     }
 
     #[test]
+    fn no_more_than_512_packets_wait_to_be_sent_again_however_many_are_asked_for() {
+        let (mut repair, mut stream) = (Repair::default(), Stream::new(1, 96, 0));
+        for n in 0..2_000 {
+            let chunk = Chunk { timestamp: 0, marker: true, captured: at(n), begins_key: n == 0 };
+            repair.keep(n, &chunk, &[0; 100], at(n));
+            stream.on_sent(n, 100);
+        }
+        let deadline = Deadline { now: at(2_000), playout: Duration::from_secs(10), srtt: SRTT, least_rtt: SRTT };
+        let mut bytes = Vec::new();
+        for from in [0, 900] {
+            bytes.clear();
+            emit_nack(&mut bytes, 2, 1, &(from..from + 900).collect::<Vec<_>>());
+            let Some(Rtcp::Nack(nack)) = Compound::parse(&bytes).ok().and_then(|mut c| c.next()) else {
+                panic!("a NACK")
+            };
+            assert_eq!(repair.on_nack(&nack, &stream, &deadline, 1_024, false).packets, 900);
+        }
+        assert_eq!(repair.waiting(), Waiting { packets: 512, bytes: 51_200 });
+    }
+
+    #[test]
     fn more_than_a_key_frames_weight_of_late_packets_is_given_up_for_one() {
         // Four ordinary frames are the weight.
         let (mut repair, _, deadline) = asked_for_late(4);

@@ -74,6 +74,8 @@ pub(super) struct Cluster<'a> {
     said: Option<JoinHandle<String>>,
     stop: &'a Stop,
     done: usize,
+    /// The batches that were in the folder, counted in words.
+    found: String,
 }
 
 impl<'a> Cluster<'a> {
@@ -106,11 +108,12 @@ impl<'a> Cluster<'a> {
             let _ = err.map(|mut err| err.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         });
-        let mut cluster = Cluster { python, child, input, lines, said: Some(said), stop, done: 0 };
+        let mut cluster =
+            Cluster { python, child, input, lines, said: Some(said), stop, done: 0, found: String::new() };
         let mut before = None;
         while before.is_none() {
             match cluster.next()? {
-                Some(Line::Progress { done, .. }) => before = Some(done),
+                Some(Line::Progress { done, what, .. }) => before = Some((done, what)),
                 Some(Line::Notice { notice }) => crate::term::note(false, &notice),
                 Some(Line::Error { error, hint, kind }) => return Err(failure(error, hint, &kind)),
                 None if stop.asked() => {
@@ -119,13 +122,18 @@ impl<'a> Cluster<'a> {
                 None => return Err(cluster.broken()),
             }
         }
-        cluster.done = before.unwrap_or(0);
+        (cluster.done, cluster.found) = before.unwrap_or_default();
         Ok(cluster)
     }
 
     /// Batches that were there already.
     pub(super) fn done(&self) -> usize {
         self.done
+    }
+
+    /// All batches that were in the folder, counted in words; empty if there was none.
+    pub(super) fn found(&self) -> &str {
+        &self.found
     }
 
     /// Waits for the end. Whether it was interrupted.
@@ -194,6 +202,7 @@ impl Drop for Cluster<'_> {
 
 fn failure(error: String, hint: Option<String>, kind: &str) -> Failure {
     let code = match kind {
+        "occupied" => return Failure::usage(error).hint(crate::error::OCCUPIED),
         "usage" => code::USAGE,
         "scenario" => code::SCENARIO,
         "peer" => code::PEER,
