@@ -8,7 +8,7 @@ use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::seed_results::SeedResults;
 use crate::stats::{Estimate, seeds_wanted};
-use crate::study::{Runner, Store, World, digest};
+use crate::study::{Recordings, Runner, Store, World, digest};
 use crate::summary::{self, GroupMetric, Metric, Summary};
 use crate::table::{Table, number, text, whole};
 use fairpace_scenario::{Record, Scenario, ScenarioError, with_controller};
@@ -161,9 +161,9 @@ fn run_seeds(
 /// The name under which whole runs are kept.
 const MEASURE: &str = "run";
 
-/// The digest under which a scenario's runs in a world (its name) are kept.
+/// The digest under which a scenario's runs in a world (its name) are kept; of its recordings, too.
 pub fn digest_of(world: &str, scenario: &Scenario) -> String {
-    digest::<SeedResults>(MEASURE, world, scenario)
+    digest::<SeedResults>(MEASURE, world, scenario, &mut Recordings::default())
 }
 
 /// The same path with each of several controllers: `rcs`, or with parameters `rap:fine_grain=on,alpha=2`.

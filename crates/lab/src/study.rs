@@ -19,12 +19,14 @@ pub use store::{Store, StoreError};
 use crate::pool::{self, Hooks};
 use crate::simulate::{RunError, SeedRun, simulate};
 use crate::stats::{MAX_SEEDS, MIN_SEEDS, seeds_wanted};
+use fairpace_path::Trace;
 use fairpace_scenario::{RawScenario, Record, SafetyMode, Scenario};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher};
 use std::rc::Rc;
 
 /// The effort of a session: how many seeds each study gets.
@@ -424,8 +426,10 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     }
 
     fn run_as_written<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Measurements<R>, RunError> {
+        let mut known = Recordings::default();
+        let scenarios = self.cases.iter().map(|case| &case.scenario);
         let keys: Vec<String> =
-            self.cases.iter().map(|c| digest::<R>(self.measure.name, world.name(), &c.scenario)).collect();
+            scenarios.map(|scenario| digest::<R>(self.measure.name, world.name(), scenario, &mut known)).collect();
         let runs = match &self.sampling {
             Sampling::Count(n) => self.listed(world, bench, &keys, |case| from(&case.scenario).take(*n).collect())?,
             Sampling::Exactly(seeds) => self.listed(world, bench, &keys, |_| seeds.clone())?,
@@ -503,8 +507,8 @@ fn from(scenario: &Scenario) -> impl Iterator<Item = u64> {
     scenario.seed.get()..
 }
 
-/// The digest of a measure's name and its type, world and scenario; the scenario's name and title do not count.
-pub(crate) fn digest<R>(measure: &str, world: &str, scenario: &Scenario) -> String {
+/// The digest of a measure's name and its type, world, scenario and its recordings; the scenario's name and title do not count.
+pub(crate) fn digest<'a, R>(measure: &str, world: &str, scenario: &'a Scenario, known: &mut Recordings<'a>) -> String {
     let mut bare = RawScenario::clone(scenario);
     bare.name.clear();
     bare.title.clear();
@@ -513,6 +517,45 @@ pub(crate) fn digest<R>(measure: &str, world: &str, scenario: &Scenario) -> Stri
         hash.update(part.as_bytes());
         hash.update([0]);
     }
+    for recording in scenario.recordings() {
+        hash.update(known.digest(recording).as_bytes());
+    }
+    digits(hash)
+}
+
+/// Digests of recordings, every step of them. Scenarios of a study share theirs, and each is read once.
+#[derive(Default)]
+pub(crate) struct Recordings<'a>(Vec<(&'a Trace, String)>);
+
+impl<'a> Recordings<'a> {
+    /// 32 hexadecimal digits.
+    pub(crate) fn digest(&mut self, recording: &'a Trace) -> &str {
+        let at = self.0.iter().position(|(known, _)| core::ptr::eq(*known, recording)).unwrap_or_else(|| {
+            let mut sum = Sum(Sha256::new());
+            recording.hash(&mut sum);
+            self.0.push((recording, digits(sum.0)));
+            self.0.len() - 1
+        });
+        self.0.get(at).map_or("", |(_, digest)| digest)
+    }
+}
+
+/// A hasher that takes a digest: all bytes go into the sum as they are.
+struct Sum(Sha256);
+
+impl Hasher for Sum {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Not the sum, which is longer.
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+/// The first 32 hexadecimal digits.
+pub(crate) fn digits(hash: Sha256) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 

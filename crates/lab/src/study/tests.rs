@@ -361,3 +361,20 @@ fn a_level_is_crossed_between_two_places_in_every_seed_or_not_at_all() {
     let holed = |y: &f64| (*y != 8.0).then_some(*y);
     assert_eq!(found.crossing("a", &[20.0, 40.0, 80.0], 7.0, holed), None);
 }
+
+#[test]
+fn a_recording_that_changed_under_its_name_is_measured_again() {
+    let folder = std::env::temp_dir().join(format!("fairpace-study-recording-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "duration = \"10 s\"\n[path]\nrtt = \"10 ms\"\ntrace = { file = \"link.mahimahi\" }\n\
+                [[flows]]\ncontroller = \"rap\"\n";
+    let recorded = |lines: &str| {
+        std::fs::write(folder.join("link.mahimahi"), lines).unwrap();
+        let scenario = Scenario::parse_from(text, "study.toml", folder.clone()).unwrap();
+        digest::<f64>("tenfold", "sim", &scenario, &mut Recordings::default())
+    };
+    let (before, same, after) = (recorded("10\n20\n"), recorded("10\n20\n"), recorded("10\n21\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(before, same);
+    assert_ne!(before, after);
+}

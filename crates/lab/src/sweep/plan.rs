@@ -8,11 +8,11 @@ use super::task::{TASK, Task};
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{half_width, mean};
+use crate::study::{Recordings, digits};
 use fairpace_scenario::{FieldPath, Record, Scenario, controllers, sim_config};
 use fairpace_sim::Network;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::hash::{Hash as _, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The most seeds of one point.
@@ -432,23 +432,8 @@ fn digest_of(scenario: &Scenario, world: World, code: &str) -> String {
 
 /// The digest of the recordings that a scenario names, every step of them.
 fn recordings(scenario: &Scenario) -> String {
-    let mut sum = Sum(Sha256::new());
-    scenario.recordings().for_each(|trace| trace.hash(&mut sum));
-    digits(sum.0)
-}
-
-/// A hasher that takes a digest: all bytes go into the sum as they are.
-struct Sum(Sha256);
-
-impl Hasher for Sum {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// Not the sum, which is longer.
-    fn finish(&self) -> u64 {
-        0
-    }
+    let mut known = Recordings::default();
+    scenario.recordings().map(|trace| known.digest(trace).to_owned()).collect()
 }
 
 fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
@@ -458,10 +443,6 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update(part.as_bytes());
     }
     digits(hash)
-}
-
-fn digits(hash: Sha256) -> String {
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
