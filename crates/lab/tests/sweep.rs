@@ -465,7 +465,7 @@ fn a_batch_with_a_short_row_or_another_seed_and_a_task_without_seeds_are_refused
     let task = sweep.plan().task(&id).unwrap();
     let whole = Batch::from_bytes(&perform(&task.to_text(), CODE, &Hooks::default()).unwrap()).unwrap();
     let changes: [fn(&mut Batch); 5] = [
-        |b| drop(b.runs[0].groups[0].1.pop()),
+        |b| b.runs[0].groups[0].1.truncate(1),
         |b| b.runs[1].links[0].1.push(None),
         |b| b.runs[1].seed += 1,
         |b| b.first += 1,
