@@ -22,7 +22,7 @@
 CARGO ?= cargo
 FAIRPACE_FUZZ_MINUTES ?= 10
 # The crates with fuzzing targets in `tests/targets.rs`; those of `net` and `emu` are beside what they test.
-FUZZED = rtp control path scenario media report fsocket
+FUZZED = rtp control path scenario lab media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 # What is tested together. Another choice of crates has dependencies with other features, which are all built anew.
 TESTED = --workspace --exclude fairpace-fsocket --features gst --locked
@@ -114,8 +114,9 @@ fingerprint: build
 
 soak: packages-test build book
 	PROPTEST_CASES=100000 $(CARGO) test --release $(TESTED)
-# A simulated day of every scheme, three times.
-	for seed in 1 2 3; do FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
+# A simulated day of every scheme, three times, and a fourth that is another each time: with the seed that is printed it is the same again.
+	for seed in 1 2 3 $$(od -An -N4 -tu4 /dev/urandom); do echo "a day with FAIRPACE_DAY_SEED=$$seed"; \
+		FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
 # The hostile path and the fuzzing each find the bug that is planted for them.
 	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile --test targets
 # Fuzzing: each target for so long, on all cores. What is found stays in tests/corpus of its crate.

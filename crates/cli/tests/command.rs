@@ -55,6 +55,10 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         ),
         (&["run"], "error: `<SCENARIO>` is missing\n\nhint: usage: fairpace run <SCENARIO>"),
         (
+            &["send", "test-pattern"],
+            "error: `<HOST:PORT>` is missing\n\nhint: usage: fairpace send <FILE|test-pattern|-> <HOST:PORT>",
+        ),
+        (
             &["run", "x.toml", "--seed", "-1"],
             "error: `--seed` is `-1`: it is not a seed\n\nhint: write a whole number from 0 to 9007199254740991",
         ),

@@ -456,3 +456,27 @@ fn unreadable_batches_are_named() {
     assert!(error.to_string().contains("0-1-2.json` cannot be read"), "{error}");
     assert!(Path::new(&folder.0).exists());
 }
+
+/// Another process may say anything.
+#[test]
+fn a_batch_with_a_short_row_or_another_seed_and_a_task_without_seeds_are_refused() {
+    let mut sweep = Sweep::new(plan(&six()));
+    let id = sweep.ready().unwrap();
+    let task = sweep.plan().task(&id).unwrap();
+    let whole = Batch::from_bytes(&perform(&task.to_text(), CODE, &Hooks::default()).unwrap()).unwrap();
+    let changes: [fn(&mut Batch); 5] = [
+        |b| b.runs[0].groups[0].1.truncate(1),
+        |b| b.runs[1].links[0].1.push(None),
+        |b| b.runs[1].seed += 1,
+        |b| b.first += 1,
+        |b| b.count += 1,
+    ];
+    for (n, change) in changes.iter().enumerate() {
+        let mut batch = whole.clone();
+        change(&mut batch);
+        assert!(Batch::from_bytes(&batch.to_bytes()).is_err(), "change {n}");
+    }
+    for (first, count) in [(1, 0), (1, u32::MAX), (u64::MAX, 1)] {
+        assert!(Task::from_text(&Task { first, count, ..task.clone() }.to_text()).is_err(), "{count} from {first}");
+    }
+}

@@ -222,6 +222,9 @@ mod tests {
         out[0] |= 0x20;
         let app = Compound::parse(&out).unwrap().next();
         assert_eq!(app, Some(Rtcp::App(App { ssrc: 1, subtype: 3, name: *b"TEST", data: &[7; 4] })));
+        let mut two = out.clone();
+        emit_bye(&mut two, &[1], "");
+        assert!(Compound::parse(&two).is_err(), "padding before the last packet");
         for bad in [0, 1, 3, 20, 255] {
             *out.last_mut().unwrap() = bad;
             assert!(Compound::parse(&out).is_err(), "{bad}");

@@ -6,6 +6,7 @@
 
 mod pair;
 
+use fairpace_control::feedback::Form;
 use fairpace_control::schemes;
 use fairpace_rtp::{ReceiverConfig, ReceiverEvent, SenderConfig, What};
 use fairpace_units::{Duration, Instant, Rate};
@@ -19,17 +20,21 @@ const CAP: Rate = Rate::kbps(800.0);
 /// Virtual time of a run: past the challenges, past the slow start.
 const RUN: Duration = Duration::from_secs(4);
 
+/// A scheme, its settings, and a form of feedback that is not the scheme's own.
+type Variant = (&'static str, &'static [(&'static str, &'static str)], Option<Form>);
+
 /// Settings beside the usual ones: the forms of feedback that no scheme asks for of itself.
-const VARIANTS: [(&str, &[(&str, &str)]); 3] = [
-    ("tfrc", &[("measured_by", "receiver")]),
-    ("tfrc-sp", &[("measured_by", "receiver")]),
-    ("fixed", &[("rate", "800 kbit/s")]),
+const VARIANTS: [Variant; 4] = [
+    ("tfrc", &[("measured_by", "receiver")], None),
+    ("tfrc-sp", &[("measured_by", "receiver")], None),
+    ("fixed", &[("rate", "800 kbit/s")], None),
+    ("rcs", &[], Some(Form::Twcc)),
 ];
 
-/// Scheme and settings by a number: 16 of them.
-fn scheme(n: u8) -> (&'static str, &'static [(&'static str, &'static str)]) {
+/// Scheme, settings and form by a number: 17 of them.
+fn scheme(n: u8) -> Variant {
     let n = usize::from(n) % (schemes().len() + VARIANTS.len());
-    schemes().get(n).map_or_else(|| VARIANTS[n - schemes().len()], |info| (info.name, &[]))
+    schemes().get(n).map_or_else(|| VARIANTS[n - schemes().len()], |info| (info.name, &[], None))
 }
 
 /// The bytes that decide, again from the beginning when they are over.
@@ -126,9 +131,9 @@ fn hostile(tape: Rc<RefCell<Tape>>, path: Rc<RefCell<Path>>, forward: bool) -> D
 /// A run by the tape, whose first two bytes choose the scheme and what repairs there are.
 fn run(bytes: &[u8]) {
     let [chosen, options, rest @ ..] = bytes else { return };
-    let (name, settings) = scheme(*chosen);
+    let (name, settings, form) = scheme(*chosen);
     let repair = options & 1 == 1;
-    let config = SenderConfig { retransmission: repair, fec: repair, ..sender_config() };
+    let config = SenderConfig { retransmission: repair, fec: repair, form, ..sender_config() };
     let receiver = ReceiverConfig { nack: repair, fec: repair, ..ReceiverConfig::default() };
     let mut p = Pair::new(config, receiver, flow(name, settings, CAP), ms(50));
     let (tape, path) = (Rc::new(RefCell::new(Tape { bytes: rest.to_vec(), at: 0 })), Rc::default());

@@ -9,7 +9,7 @@ use fairpace_rtp::feedback::reports::pairs::PairReport;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{Out, ReceiverConfig, ReceiverSession, Secret, SenderEvent, StopReason, What};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via};
-use pair::{Pair, SENDER, Wire, at, flow, lossy, sender_config, tap};
+use pair::{Pair, SENDER, Wire, at, flow, lossy, ms, sender_config, tap};
 
 fn lda(settings: &[(&str, &str)]) -> Pair {
     Pair::usual("lda", settings)
@@ -121,6 +121,15 @@ fn losses_that_a_receiver_hides_count_as_lost_and_the_rate_does_not_rise() {
     assert!(liar <= 1.5 * lossy && liar < lossless / 10.0, "{liar} against {lossy}");
     assert!(unproven.iter().all(|n| *n > 10), "{unproven:?}");
     assert!(none.iter().all(|n| *n == 0), "{none:?}");
+}
+
+#[test]
+fn a_report_that_comes_again_is_refused() {
+    let mut p = lda(&[("t_rtcp", "500ms")]);
+    p.back.disturb = Box::new(|_, w| vec![(Duration::ZERO, w.clone()), (ms(200), w)]);
+    p.run_until(at(20.0));
+    let (believed, refused) = (p.sender.stats().feedback.packets, p.sender.stats().rejected.report);
+    assert!(believed > 20 && refused + 2 >= believed, "{believed} believed, {refused} refused");
 }
 
 /// One packet in a hundred is 700 ms late: lost in one report, and there in the next.

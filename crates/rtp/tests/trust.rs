@@ -8,6 +8,7 @@ use fairpace_rtp::challenge::{self, Echo, Message};
 use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
 use fairpace_rtp::feedback::claim::{self, Claim};
 use fairpace_rtp::feedback::rtp_tfrc::wire as tfrc;
+use fairpace_rtp::playout;
 use fairpace_rtp::rtcp::{self, Compound, Rtcp};
 use fairpace_rtp::{
     Admission, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
@@ -412,7 +413,7 @@ fn blind_forgeries_are_not_believed() {
         let reporter = random.bits() as u32;
         // Half of them know our SSRC, as one who saw an SDP or an old capture might.
         let about = if i % 2 == 0 { media } else { random.bits() as u32 };
-        match i % 5 {
+        match i % 7 {
             0 | 1 => {
                 claim::emit(&mut bytes, reporter, random.bits() as u32, [Claim::default()]);
                 ccfb::emit(&mut bytes, reporter, 0, [(about, random.bits() as u16, vec![received(); 8])]);
@@ -428,7 +429,9 @@ fn blind_forgeries_are_not_believed() {
                     ..Default::default()
                 }],
             ),
-            _ => rtcp::emit_nack(&mut bytes, reporter, about, &[random.bits() as u16]),
+            4 => rtcp::emit_nack(&mut bytes, reporter, about, &[random.bits() as u16]),
+            5 => rtcp::emit_picture_loss(&mut bytes, reporter, about),
+            _ => playout::emit(reporter, Duration::from_secs(1), &mut bytes),
         }
         p.sender.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct);
     }

@@ -119,6 +119,23 @@ fn a_report_that_claims_what_has_not_arrived_is_refused_and_the_third_ends_the_f
 
 /// T1b. A receiver that proves nothing, and says that all has arrived.
 #[test]
+fn a_report_that_comes_again_is_worth_nothing() {
+    let run = |again: bool| {
+        let mut p = over(config(), "rcs", &[]);
+        p.back.disturb = Box::new(move |_, w| {
+            let mut all = vec![(Duration::ZERO, w.clone())];
+            all.extend(again.then_some((ms(300), w)));
+            all
+        });
+        p.run_until(at(5.0));
+        (p.sender.stats().feedback, p.sender.stats().rejected.replayed, p.sent)
+    };
+    let (clean, again) = (run(false), run(true));
+    assert_eq!((again.0, &again.2), (clean.0, &clean.2));
+    assert!(clean.1 == 0 && again.1 > 100, "{} and {}", clean.1, again.1);
+}
+
+#[test]
 fn a_receiver_that_proves_nothing_and_tells_of_a_number_left_out_ends_the_flow() {
     let run = |lies: bool| {
         let mut p = over(SenderConfig { check_nonces: false, ..config() }, "fixed", &[("rate", "200 pkt/s")]);

@@ -2,6 +2,7 @@
 
 mod pair;
 
+use fairpace_control::feedback::Form;
 use fairpace_rtp::challenge::Message;
 use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
 use fairpace_rtp::feedback::claim::{self, Claim};
@@ -9,9 +10,9 @@ use fairpace_rtp::feedback::rtp_tfrc::wire as tfrc;
 use fairpace_rtp::feedback::sack_vector::wire as sack_vector;
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::{StopReason, What};
-use fairpace_units::{Dscp, Duration, Ecn};
-use pair::{Pair, Wire, at, ms, tap};
+use fairpace_rtp::{ReceiverConfig, SenderConfig, StopReason, What};
+use fairpace_units::{Dscp, Duration, Ecn, Rate};
+use pair::{Pair, Wire, at, flow, ms, sender_config, tap};
 
 /// The knowledge of a receiver that has all packets, and means to report them in another format.
 struct Knowledge {
@@ -24,7 +25,7 @@ struct Knowledge {
 
 type Format = (&'static str, fn(&Knowledge, &mut Vec<u8>));
 
-const FORMATS: [Format; 3] = [
+const FORMATS: [Format; 4] = [
     ("congestion-control feedback", |k, out| {
         let nonce_sum = k.packets.iter().fold(0_u32, |sum, p| sum.wrapping_add(p.1));
         claim::emit(out, k.receiver, k.next_report, [Claim { nonce_sum, dscp: Dscp::DEFAULT, ..Claim::default() }]);
@@ -52,11 +53,26 @@ const FORMATS: [Format; 3] = [
         let (reporter, media) = (k.receiver, k.media);
         tfrc::Report { reporter, media, echoed, delay: 0, received_rate: 100_000, loss_event_rate: 0 }.emit(2, out);
     }),
+    ("a transport-wide report", |k, out| {
+        let nonce_sum = k.packets.iter().fold(0_u32, |sum, p| sum.wrapping_add(p.1));
+        claim::emit(out, k.receiver, k.next_report, [Claim { nonce_sum, dscp: Dscp::DEFAULT, ..Claim::default() }]);
+        // Base, count, reference and report number; a run of so many packets that arrived, all in the same quarter of a millisecond.
+        let count = k.packets.len() as u16;
+        let mut fci = [k.packets[0].0.to_be_bytes(), count.to_be_bytes(), [0; 2], [0; 2]].concat();
+        fci.extend_from_slice(&(0x2000 | count).to_be_bytes());
+        fci.resize((fci.len() + k.packets.len()).next_multiple_of(4), 0);
+        out.extend_from_slice(&[0x8f, 205]);
+        out.extend_from_slice(&(2 + fci.len() as u16 / 4).to_be_bytes());
+        out.extend_from_slice(&k.receiver.to_be_bytes());
+        out.extend_from_slice(&k.media.to_be_bytes());
+        out.extend_from_slice(&fci);
+    }),
 ];
 
 /// A flow of 5 s over 100 ms, whose receiver then falls silent; and what somebody knows who has heard it.
-fn heard(scheme: &str, settings: &[(&str, &str)]) -> (Pair, Knowledge) {
-    let mut p = Pair::usual(scheme, settings);
+fn heard(scheme: &str, settings: &[(&str, &str)], form: Form) -> (Pair, Knowledge) {
+    let config = SenderConfig { form: Some(form), ..sender_config() };
+    let mut p = Pair::new(config, ReceiverConfig::default(), flow(scheme, settings, Rate::mbps(10.0)), ms(50));
     let (forward, back) = (std::rc::Rc::default(), std::rc::Rc::default());
     p.forward.disturb = tap(std::rc::Rc::clone(&forward));
     p.back.disturb = tap(std::rc::Rc::clone(&back));
@@ -92,14 +108,15 @@ fn heard(scheme: &str, settings: &[(&str, &str)]) -> (Pair, Knowledge) {
 #[test]
 fn a_format_that_nobody_asked_for_renews_no_consent_and_counts_for_nothing() {
     let forms = [
-        ("rcs", &[][..], "congestion-control feedback"),
-        ("aimd", &[], "a sack vector"),
-        ("tfrc", &[("measured_by", "receiver")], "a report of what was measured"),
-        ("lda", &[], "receiver reports"),
+        ("rcs", &[][..], Form::Ccfb, "congestion-control feedback"),
+        ("aimd", &[], Form::SackVector, "a sack vector"),
+        ("tfrc", &[("measured_by", "receiver")], Form::RtpTfrc, "a report of what was measured"),
+        ("rcs", &[], Form::Twcc, "a transport-wide report"),
+        ("lda", &[], Form::Reports, "receiver reports"),
     ];
-    for (scheme, settings, asked) in forms {
+    for (scheme, settings, form, asked) in forms {
         for (format, emit) in FORMATS.into_iter().filter(|(format, _)| *format != asked) {
-            let (mut p, mut known) = heard(scheme, settings);
+            let (mut p, mut known) = heard(scheme, settings, form);
             let (feedback, acked) = (p.sender.stats().feedback, p.sender.flow().counters().data.acked);
             while p.stopped.is_none() && p.now < at(60.0) {
                 let mut bytes = Vec::new();
@@ -116,7 +133,6 @@ fn a_format_that_nobody_asked_for_renews_no_consent_and_counts_for_nothing() {
                 p.back.push(p.now, wire);
                 p.run_until(p.now + ms(1_000));
             }
-            let form = p.sender.flow().controller().feedback_form();
             let context = format!("{format} to {scheme}, which wants {form:?}");
             assert_eq!(p.sender.stats().feedback, feedback, "{context}: accepted");
             assert_eq!(p.sender.flow().counters().data.acked, acked, "{context}: credited");

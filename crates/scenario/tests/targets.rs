@@ -1,7 +1,7 @@
 //! Scenario files and quantities as people write them, under fuzzing: the text itself, where `hostile` changes one number.
 
 use fairpace_fuzz::Target;
-use fairpace_scenario::{Record, Scenario, sim_config};
+use fairpace_scenario::{Record, Scenario, Streams, sim_config};
 use fairpace_sim::Network;
 use fairpace_units::{Duration, Instant, parse_duration, parse_rate, parse_size};
 use std::fs;
@@ -120,4 +120,51 @@ fn any_quantity_is_read_or_refused() {
             }
         },
     );
+}
+
+/// A file of streams: of each row, and some with none.
+const FILES_OF_STREAMS: [&str; 3] = [
+    "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"host:5004\"\n",
+    "[defaults]\nto = \"host.example:5004\"\nmax_rate = \"3 Mbit/s\"\nkey_file = \"stream.key\"\nset = { rate = \"2 Mbit/s\" }\n\
+     control = \"fixed\"\n[[streams]]\nname = \"gate\"\nsource = \"gate.mp4\"\n[[streams]]\nname = \"yard\"\n\
+     source = \"constant:2 Mbit/s\"\ncontrol = \"rcs\"\nset = {}\n",
+    "[[streams]]\nname = \"all\"\nsource = \"test-pattern\"\nto = \"[2001:db8::1]:5004\"\ncontrol = \"tfrc\"\n\
+     set = { measured_by = \"receiver\" }\nmax_rate = \"1 Mbit/s\"\nmin_rate = \"60 kbit/s\"\nquantum = \"0 s\"\npacket_size = \"1000 B\"\n\
+     size = \"640x360\"\nfps = 25\nseconds = \"60 s\"\nno_repair = true\nno_fec = true\nseed = 7\n",
+];
+
+#[test]
+fn any_text_is_a_file_of_streams_or_an_error_that_helps() {
+    let accepted = std::cell::Cell::new(0);
+    let target = Target::new("streams", HERE).seeds(FILES_OF_STREAMS.map(|s| s.as_bytes().to_vec())).text();
+    let words = [
+        "[defaults]\n",
+        "[[streams]]\n",
+        "name",
+        "source",
+        "set",
+        "max_rate",
+        "size",
+        "\"0x0\"",
+        "\"1e9 Mbit/s\"",
+        "= {",
+    ];
+    target.words(WORDS).words(words).memory(32 << 20).longest(8_192).cases(12_000).run(|bytes| {
+        match Streams::parse(&String::from_utf8_lossy(bytes), "streams.toml") {
+            Ok(streams) => {
+                accepted.set(accepted.get() + 1);
+                for (n, stream) in streams.streams().iter().enumerate() {
+                    assert!(stream.most() >= stream.least() && stream.least().as_bps() > 0.0);
+                    let _ = (stream.controller(), stream.settings());
+                    let refused = streams.refuse(n, "source", "is not there", "a file").to_string();
+                    assert!(refused.len() < 16_384, "{refused}");
+                }
+            }
+            Err(error) => {
+                let message = format!("{error} [{}]", error.hint().unwrap_or_default());
+                assert!(message.len() < 16_384, "{} B: {message}", message.len());
+            }
+        }
+    });
+    assert!(accepted.get() > 0, "every case was refused");
 }

@@ -290,6 +290,9 @@ fn tools<'a>(_wanted: bool) -> Outcome<Tools<'a>> {
 }
 
 #[cfg(test)]
+mod targets;
+
+#[cfg(test)]
 mod tests {
     use super::{Shares, default_folder};
 

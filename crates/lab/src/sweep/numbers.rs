@@ -79,6 +79,12 @@ impl RunNumbers {
             invalid: run.emulated.as_ref().map_or(Vec::new(), |e| e.invalid.clone()),
         }
     }
+
+    /// Whether each row has a value, or none, for each column: text from another process may say anything.
+    pub(super) fn has_each_column(&self) -> bool {
+        self.groups.iter().all(|(_, row)| row.len() == GROUP_COLUMNS.len())
+            && self.links.iter().all(|(_, row)| row.len() == LINK_COLUMNS.len())
+    }
 }
 
 /// A number of each run, by name: `video.goodput_bps`, `bottleneck.utilization`.

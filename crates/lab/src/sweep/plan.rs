@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::design::{Design, Point, lay_out};
 use super::error::SweepError;
 use super::numbers::Metric;
-use super::task::{TASK, Task};
+use super::task::{MAX_SWEEP_SEEDS, TASK, Task};
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{half_width, mean};
@@ -14,9 +14,6 @@ use fairpace_sim::Network;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
-
-/// The most seeds of one point.
-pub const MAX_SWEEP_SEEDS: u32 = 100_000;
 
 /// The world of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

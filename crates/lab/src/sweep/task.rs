@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+/// The most seeds of one point.
+pub const MAX_SWEEP_SEEDS: u32 = 100_000;
+
 pub(super) const TASK: &str = "fairpace-task/1";
 const BATCH: &str = "fairpace-batch/1";
 
@@ -90,6 +93,12 @@ impl Task {
                 task.format
             )));
         }
+        if !(1..=MAX_SWEEP_SEEDS).contains(&task.count) || task.first.checked_add(task.count.into()).is_none() {
+            return Err(SweepError::Task(format!(
+                "the task asks for {} seeds from {} on: write from 1 to {MAX_SWEEP_SEEDS}",
+                task.count, task.first
+            )));
+        }
         Ok(task)
     }
 
@@ -127,7 +136,8 @@ impl Task {
             settings: self.settings.clone(),
             first: self.first,
             count: self.count,
-            runs: Vec::with_capacity(self.count as usize),
+            // Not as many as a text asks for: memory grows with what has been run.
+            runs: Vec::new(),
             failed: None,
         };
         for seed in (self.first..).take(self.count as usize) {
@@ -168,7 +178,12 @@ impl Batch {
     pub fn from_bytes(bytes: &[u8]) -> Result<Batch, SweepError> {
         let batch: Batch =
             serde_json::from_slice(bytes).map_err(|e| SweepError::Task(format!("this is no result of a task: {e}")))?;
-        if batch.format != BATCH || batch.failed.is_none() && batch.runs.len() != batch.count as usize {
+        let (runs, count) = (batch.runs.len(), batch.count as usize);
+        let has_all = runs == count || batch.failed.is_some() && runs < count;
+        let is_own =
+            |(n, run): (u64, &RunNumbers)| run.seed.checked_sub(batch.first) == Some(n) && run.has_each_column();
+        let fit = (0..).zip(&batch.runs).all(is_own);
+        if batch.format != BATCH || !has_all || !fit {
             return Err(SweepError::Task(format!("this is no result of the form `{BATCH}`")));
         }
         Ok(batch)

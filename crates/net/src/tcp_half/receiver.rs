@@ -252,6 +252,7 @@ enum Verdict {
 mod tests {
     use super::*;
     use fairpace_rtp::{ReceiverConfig, Secret};
+    use fairpace_units::Ecn;
 
     #[test]
     fn a_listener_that_fails_is_left_alone_for_a_while_and_asked_again() {
@@ -268,5 +269,59 @@ mod tests {
         tcp.listener.set_nonblocking(true).unwrap();
         tcp.greet(at(17), &mut session, &mut None);
         assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (3, Instant::NEVER, 1));
+    }
+
+    /// A receiver that waits for the TCP half of a sender on this machine.
+    fn awaiting() -> ReceiverSession {
+        let env = fairpace_control::Env::default();
+        let controller = fairpace_control::build("tpba", &Default::default(), &env).expect("a scheme");
+        let flow = fairpace_control::Flow::new(controller, fairpace_control::FlowParams::new(&env));
+        let mut sender =
+            fairpace_rtp::SenderSession::new(fairpace_rtp::SenderConfig::default(), flow, Secret::from_seed(1));
+        let mut session = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(2));
+        let from = SocketAddr::from(([127, 0, 0, 1], 5_004));
+        while let fairpace_rtp::Out::Datagram(d) = sender.poll(Instant::ZERO) {
+            session.handle_datagram(Instant::ZERO, d.bytes, d.dscp, Ecn::NotEct, from);
+        }
+        assert!(session.wants_tcp());
+        session
+    }
+
+    fn listening() -> (TcpReceiver, SocketAddr) {
+        let tcp = TcpReceiver::listen(SocketAddr::from(([127, 0, 0, 1], 0)), false).expect("a port");
+        let address = tcp.listener.local_addr().expect("an address").as_socket().expect("IP");
+        (tcp, address)
+    }
+
+    #[test]
+    fn four_connections_may_wait_for_their_proof_and_the_oldest_gives_way() {
+        let (mut session, (mut tcp, address)) = (awaiting(), listening());
+        let mut all = Vec::new();
+        for n in 1..=20_u64 {
+            all.push(std::net::TcpStream::connect(address).expect("connected"));
+            while (tcp.candidates.len() as u64 + tcp.stats.refused) < n {
+                tcp.greet(Instant::ZERO, &mut session, &mut None);
+            }
+            assert!(tcp.candidates.len() <= 4, "{}", tcp.candidates.len());
+        }
+        assert_eq!((tcp.candidates.len(), tcp.stats.refused), (4, 16));
+        // None of them says anything: after 3 s they are closed.
+        tcp.greet(Instant::ZERO + Duration::from_secs(3), &mut session, &mut None);
+        assert_eq!((tcp.candidates.len(), tcp.stats.refused, tcp.stats.accepted), (0, 20, 0));
+    }
+
+    #[test]
+    fn a_length_beyond_2048_bytes_ends_a_connection_before_anything_is_kept_for_it() {
+        for (length, waits) in [(2_048_u16, true), (2_049, false), (u16::MAX, false)] {
+            let (mut session, (mut tcp, address)) = (awaiting(), listening());
+            let mut stream = std::net::TcpStream::connect(address).expect("connected");
+            io::Write::write_all(&mut stream, &length.to_be_bytes()).expect("sent");
+            let held = |tcp: &TcpReceiver| tcp.candidates.first().map(|c| c.inbox.held());
+            while tcp.stats.refused == 0 && held(&tcp) != Some(2) {
+                tcp.greet(Instant::ZERO, &mut session, &mut None);
+            }
+            assert_eq!(held(&tcp).is_some(), waits, "{length}");
+            assert!(tcp.candidates.iter_mut().all(|c| c.inbox.space().len() <= 8 * 2_050), "{length}");
+        }
     }
 }

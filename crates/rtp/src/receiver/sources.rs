@@ -215,3 +215,30 @@ impl Sources {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_streams_are_believed_and_the_one_silent_longest_gives_way() {
+        let mut sources = Sources::default();
+        for ssrc in 1..=1_000 {
+            let packet = Packet {
+                marker: false,
+                payload_type: 96,
+                sequence: 7,
+                timestamp: 0,
+                ssrc,
+                extensions: Default::default(),
+                payload: &[],
+            };
+            let Standing::New(number, validator) = sources.validate(&packet, true) else { panic!("it was announced") };
+            let now = Instant::ZERO + Duration::from_millis(ssrc.into());
+            sources.admit(now, &packet, Role::Media, validator, number);
+            assert_eq!(sources.count(), ssrc.min(MOST_VALID as u32));
+            assert!(sources.len() <= MOST_VALID);
+        }
+        assert_eq!(sources.ssrcs().collect::<Vec<_>>(), (993..=1_000).collect::<Vec<_>>());
+    }
+}

@@ -136,3 +136,22 @@ pub(super) fn write_report(now: Instant, media: &MediaOut, config: &SenderConfig
         frame_interval::emit(stream.ssrc, interval, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_later_by_lsr_across_its_wrap_and_by_dlsr_and_index_at_the_same_lsr() {
+        let made = |index, last_sr, delay| Made { index, last_sr, delay };
+        let before = made(10, u32::MAX - 5, 3);
+        for after in [made(10, 7, 0), made(11, 7, 0), made(10, u32::MAX - 5, 4), made(11, u32::MAX - 5, 3)] {
+            assert!(after.is_after(&before) && !before.is_after(&after), "{after:?}");
+        }
+        // The same again, one about fewer packets, and one from before there was an SR.
+        for not_after in [before, made(9, 7, 0), made(11, 0, 0), made(11, u32::MAX - 6, 9)] {
+            assert!(!not_after.is_after(&before), "{not_after:?}");
+        }
+        assert!(made(11, 0, 0).is_after(&made(10, 0, 0)) && !made(10, 0, 0).is_after(&made(10, 0, 0)));
+    }
+}

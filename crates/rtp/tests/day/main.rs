@@ -10,20 +10,22 @@ mod watch;
 mod weather;
 mod world;
 
+use fairpace_control::feedback::Form;
 use fairpace_control::schemes;
 use fairpace_units::{Duration, Instant};
 use world::{Settings, World};
 
 /// Settings beside the usual ones: the forms of feedback that no scheme asks for of itself.
-const VARIANTS: [(&str, Settings); 3] = [
-    ("tfrc", &[("measured_by", "receiver")]),
-    ("tfrc-sp", &[("measured_by", "receiver")]),
-    ("fixed", &[("rate", "200 kbit/s")]),
+const VARIANTS: [(&str, Settings, Option<Form>); 4] = [
+    ("tfrc", &[("measured_by", "receiver")], None),
+    ("tfrc-sp", &[("measured_by", "receiver")], None),
+    ("fixed", &[("rate", "200 kbit/s")], None),
+    ("rcs", &[], Some(Form::Twcc)),
 ];
 
-fn all() -> impl Iterator<Item = (&'static str, Settings)> {
+fn all() -> impl Iterator<Item = (&'static str, Settings, Option<Form>)> {
     let usual: Settings = &[];
-    schemes().iter().map(move |info| (info.name, usual)).chain(VARIANTS)
+    schemes().iter().map(move |info| (info.name, usual, None)).chain(VARIANTS)
 }
 
 fn number(name: &str, default: f64) -> f64 {
@@ -41,15 +43,15 @@ fn resident() -> Option<u64> {
 fn a_day_of_every_scheme() {
     let (hours, seed) = (number("FAIRPACE_DAY", 0.5), number("FAIRPACE_DAY_SEED", 1.0) as u64);
     let chosen = std::env::var("FAIRPACE_DAY_SCHEME").ok();
-    for (scheme, settings) in all().filter(|(name, _)| chosen.as_deref().is_none_or(|chosen| chosen == *name)) {
-        let mut world = World::new(scheme, settings, seed);
+    for (scheme, settings, form) in all().filter(|(name, ..)| chosen.as_deref().is_none_or(|chosen| chosen == *name)) {
+        let mut world = World::new(scheme, settings, form, seed);
         world.trace_from = Instant::ZERO + Duration::from_secs_f64(number("FAIRPACE_DAY_TRACE", 1e9));
         let mut first = None;
         let end = Instant::ZERO + Duration::from_secs_f64(3_600.0 * hours);
         while world.now < end {
             let until = (world.now + Duration::from_secs(3_600)).min(end);
             world.run_until(until).unwrap_or_else(|wrong| {
-                panic!("{scheme} {settings:?}: {wrong}\nagain: FAIRPACE_DAY={hours} FAIRPACE_DAY_SEED={seed} FAIRPACE_DAY_SCHEME={scheme}")
+                panic!("{scheme} {settings:?} {form:?}: {wrong}\nagain: FAIRPACE_DAY={hours} FAIRPACE_DAY_SEED={seed} FAIRPACE_DAY_SCHEME={scheme}")
             });
             // A day's memory is the first hour's: a hundred bytes kept for each packet would be 200 MiB.
             if let Some(now) = resident() {
@@ -62,7 +64,7 @@ fn a_day_of_every_scheme() {
             }
         }
         let told = &world.told;
-        println!("{scheme} {settings:?}: {told:?}");
+        println!("{scheme} {settings:?} {form:?}: {told:?}");
         assert!(told.media > 1_000 && told.calm as f64 >= 2.0 * hours, "{scheme}: nothing was tried: {told:?}");
     }
 }
@@ -70,7 +72,7 @@ fn a_day_of_every_scheme() {
 #[test]
 fn a_seed_replays_exactly() {
     let told = |seed| {
-        let mut world = World::new("rcs", &[], seed);
+        let mut world = World::new("rcs", &[], None, seed);
         world.run_until(Instant::ZERO + Duration::from_secs(600)).unwrap();
         world.told
     };

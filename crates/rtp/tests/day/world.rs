@@ -2,6 +2,7 @@
 
 use super::watch::{Amplification, HandedOut, OfSender};
 use super::weather::{Blow, Way, Weather};
+use fairpace_control::feedback::Form;
 use fairpace_control::{Env, Flow, FlowParams, TcpProgress, build};
 use fairpace_rtp::{
     Frame, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderConfig, SenderEvent,
@@ -155,6 +156,8 @@ pub(crate) struct World {
     pub(crate) trace_from: Instant,
     scheme: &'static str,
     settings: Settings,
+    /// Not the scheme's own form of feedback.
+    form: Option<Form>,
     random: RandomStream,
     pub(crate) weather: Weather,
     episodes: u64,
@@ -192,7 +195,7 @@ pub(crate) struct Told {
 }
 
 impl World {
-    pub(crate) fn new(scheme: &'static str, settings: Settings, seed: u64) -> World {
+    pub(crate) fn new(scheme: &'static str, settings: Settings, form: Option<Form>, seed: u64) -> World {
         let mut random = RandomStream::named(seed, scheme);
         let weather = Weather::draw(Instant::ZERO, 0, &mut random);
         let receiver = ReceiverSession::new(receiver_config(&mut random), Secret::from_seed(random.bits()));
@@ -201,6 +204,7 @@ impl World {
             trace_from: Instant::NEVER,
             scheme,
             settings,
+            form,
             weather,
             episodes: 1,
             ways: Default::default(),
@@ -339,6 +343,7 @@ impl World {
             retransmission: repair,
             fec: repair,
             ntp_at_zero: ntp(&mut self.random),
+            form: self.form,
             ..SenderConfig::default()
         };
         self.sender = Some(SenderSession::new(config, flow, Secret::from_seed(self.random.bits())));
