@@ -1,5 +1,7 @@
 //! Several streams from one thread, to a receiver of several: each is served for itself and ends alone.
 
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
 use fairpace_media::{ConstantSource, EncodedFrame, Format, FrameSource, MediaError, Phased};
 use fairpace_net::receive::{Hall, HallReport, ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, SendReport, Stream, run_many};

@@ -200,6 +200,9 @@ mod tests {
         assert_eq!(roster.vacancy(at(0), address(2, 100), false), None, "whose session would be one too many");
     }
 
+    /// A taken place: since when, from where, its stream, whether media has come, and of which network it was at first.
+    type Plain = (u64, SocketAddr, u32, bool, IpAddr);
+
     proptest! {
         /// Beside plain lists that are searched each time.
         #[test]
@@ -207,7 +210,7 @@ mod tests {
             steps in prop::collection::vec((0_u8..4, 0_usize..6, 0_u8..4, 0_u16..3), 1..80),
         ) {
             let mut roster = Roster::new(6);
-            let mut plain: Vec<Option<(u64, SocketAddr, u32, bool, IpAddr)>> = vec![None; 6];
+            let mut plain: Vec<Option<Plain>> = vec![None; 6];
             for (now, (what, number, host, port)) in (0_u64..).step_by(700).zip(steps) {
                 let (new, stream) = (address(host, port), now as u32);
                 match (what, plain[number]) {
