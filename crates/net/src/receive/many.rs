@@ -34,7 +34,7 @@ pub const MOST_PLACES: usize = 1_000;
 const READS: usize = 512;
 /// From one round to the next while datagrams come, where several senders have places.
 const ROUND: Duration = Duration::from_micros(100);
-/// What is refused is told of at most so often.
+/// Refused datagrams are told of at most so often.
 const TOLD_APART: Duration = Duration::from_secs(1);
 
 /// Who gives each session what its frames go to.

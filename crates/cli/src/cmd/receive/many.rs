@@ -67,7 +67,7 @@ pub(super) fn serve(args: &Args, receiver: Receiver, files: Files, playout: Play
     }
 }
 
-/// What was refused, and why.
+/// The counts of refused datagrams, each with its reason.
 fn refused(counts: &HallReport) -> [(u64, &'static str); 4] {
     [
         (counts.unsealed, "that the key does not open, or that came again"),
@@ -97,7 +97,7 @@ struct All<'a> {
     playout: PlayoutParams,
     /// Of sessions that go on, with their numbers.
     recordings: Vec<(u64, PathBuf)>,
-    /// Which refusals have been told of.
+    /// Kinds of refused datagrams that have been told of.
     warned: [bool; 4],
     /// Whether summaries could be written.
     told: Outcome,

@@ -62,9 +62,9 @@ impl Roster {
         self.by_stream.get(&stream).copied()
     }
 
-    /// The place that a sender at that address may have with a stream that has none; who has it loses it. It is the one of its address, whose
-    /// sender was started again; else a free one, if `may_grow`; else one without media: of who has had it for [`IDLE`], or of the network
-    /// that has most of them, if that is more than its share, and the asker's has not got its own.
+    /// The place that a sender at that address may have with a stream that has none; who has it loses it. First comes the place of the same address,
+    /// whose sender was started again; then a free one, if `may_grow`; then one without media: the oldest from [`IDLE`] on, or the oldest of
+    /// the network that has most of them, if that is more than its share. Those go to networks alone that have less than theirs.
     pub(super) fn vacancy(&self, now: Instant, from: SocketAddr, may_grow: bool) -> Option<usize> {
         let own = self.of_address(from).filter(|number| may_grow || !self.has_media(*number));
         let free = || self.free.first().copied().filter(|_| may_grow);
