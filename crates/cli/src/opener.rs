@@ -43,6 +43,8 @@ pub(crate) struct Opener {
     paths: Vec<PathBuf>,
     /// The number of the files that were opened last.
     session: u64,
+    /// The next ones are asked for, and not fetched.
+    asked: bool,
 }
 
 /// The files of a session, each with its name.
@@ -66,12 +68,26 @@ impl Opener {
         let mut command = Command::new(program);
         command.arg(OPENER).arg(most.to_string()).arg(if force { FORCE } else { "" }).args(paths);
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).spawn()?;
-        Ok(Opener { socket: ours, paths: paths.iter().map(|path| (*path).to_owned()).collect(), session: 0 })
+        Ok(Opener {
+            socket: ours,
+            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+            session: 0,
+            asked: false,
+        })
+    }
+
+    /// Lets the process open the next session's files, and does not wait for them.
+    pub(crate) fn ask(&mut self) -> Outcome {
+        if !std::mem::replace(&mut self.asked, true) {
+            self.socket.write_all(&[NEXT])?;
+        }
+        Ok(())
     }
 
     /// The next session's files, in the order of the names; `None` if as many sessions as may have some have.
     pub(crate) fn next(&mut self) -> Outcome<Option<Opened>> {
-        self.socket.write_all(&[NEXT])?;
+        self.ask()?;
+        self.asked = false;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
         let mut passed = RecvAncillaryBuffer::new(&mut space);
         let mut said = [0; LONGEST];
@@ -93,6 +109,12 @@ impl Opener {
             [FAILED, why @ ..] => Err(Failure::new(code::FAILED, String::from_utf8_lossy(why))),
             _ => Err(Failure::new(code::FAILED, "the process that opens files has ended")),
         }
+    }
+
+    /// No session came for those that were asked for.
+    pub(crate) fn unasked(&mut self) -> Outcome {
+        // Where they could not be opened there is nothing to take away.
+        if self.asked && matches!(self.next(), Ok(Some(_))) { self.unused() } else { Ok(()) }
     }
 
     /// No session came for the last ones, or none that leaves files: their number is the next one's.
@@ -145,22 +167,20 @@ pub(crate) fn run(arguments: &[OsString]) -> Outcome {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     let force = force == FORCE;
-    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    serve(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), paths, most, force)
+}
+
+fn serve(mut socket: &UnixStream, paths: &[OsString], most: u64, force: bool) -> Outcome {
     let (mut session, mut made) = (0, false);
     let mut word = [0];
-    while (&socket).read(&mut word)? == 1 {
+    while socket.read(&mut word)? == 1 {
         match word {
-            [NEXT] if session >= most => (&socket).write_all(&[ENOUGH])?,
+            [NEXT] if session >= most => socket.write_all(&[ENOUGH])?,
             [NEXT] => {
-                session += 1;
-                let mut opened = Vec::new();
-                let failure = paths.iter().try_for_each(|path| {
-                    opened.push(outputs::create_seekable(&numbered(Path::new(path), session), force)?);
-                    Ok::<_, Failure>(())
-                });
-                let failure = failure.err();
-                made = failure.is_none();
-                hand_over(&socket, &opened, failure)?;
+                let opened = open_all(paths, session + 1, force);
+                made = opened.is_ok();
+                session += u64::from(made);
+                hand_over(socket, opened)?;
             }
             [UNUSED] => {
                 // Only what this process has made, and nothing twice.
@@ -169,7 +189,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Outcome {
                         fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) && fs::remove_file(&path).is_ok()
                     });
                 session -= u64::from(gone);
-                (&socket).write_all(&[if gone { OPENED } else { FAILED }])?;
+                socket.write_all(&[if gone { OPENED } else { FAILED }])?;
             }
             _ => return Ok(()),
         }
@@ -177,9 +197,28 @@ pub(crate) fn run(arguments: &[OsString]) -> Outcome {
     Ok(())
 }
 
-fn hand_over(socket: &UnixStream, files: &[File], failure: Option<Failure>) -> Outcome {
+/// The files of a session: all, or none is left of those that were made.
+fn open_all(paths: &[OsString], session: u64, force: bool) -> Outcome<Vec<File>> {
+    let mut opened = Vec::new();
+    for path in paths {
+        match outputs::create_seekable(&numbered(Path::new(path), session), force) {
+            Ok(file) => opened.push(file),
+            Err(failure) => {
+                for path in paths.iter().take(opened.len()) {
+                    // If not, the next session has its name, and says so.
+                    let _ = fs::remove_file(numbered(Path::new(path), session));
+                }
+                return Err(failure);
+            }
+        }
+    }
+    Ok(opened)
+}
+
+fn hand_over(socket: &UnixStream, opened: Outcome<Vec<File>>) -> Outcome {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut passed = SendAncillaryBuffer::new(&mut space);
+    let (files, failure) = opened.map_or_else(|failure| (Vec::new(), Some(failure)), |files| (files, None));
     let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
     let said = match failure {
         None => {
@@ -199,6 +238,47 @@ fn hand_over(socket: &UnixStream, files: &[File], failure: Option<Failure>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_session_whose_second_file_cannot_be_made_none_is_left_and_its_number_is_the_next_ones() {
+        let folder = std::env::temp_dir().join(format!("fairpace-open-all-{}", std::process::id()));
+        fs::create_dir_all(folder.join("s-1.jsonl")).unwrap();
+        let paths = ["a.ivf", "s.jsonl"].map(|name| folder.join(name).into_os_string());
+        let refused = open_all(&paths, 1, false).unwrap_err();
+        assert!(refused.to_string().contains("s-1.jsonl"), "{refused}");
+        assert!(!folder.join("a-1.ivf").exists());
+        fs::remove_dir(folder.join("s-1.jsonl")).unwrap();
+        assert_eq!(open_all(&paths, 1, false).unwrap().len(), 2);
+        assert!(folder.join("a-1.ivf").exists() && folder.join("s-1.jsonl").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Both ends of the socket, the process's on a thread.
+    #[test]
+    fn both_ends_agree_on_the_number_after_one_that_failed() {
+        let folder = std::env::temp_dir().join(format!("fairpace-agree-{}", std::process::id()));
+        fs::create_dir_all(folder.join("a-1.ivf")).unwrap();
+        let (socket, theirs) = UnixStream::pair().unwrap();
+        let paths = vec![folder.join("a.ivf")];
+        let names: Vec<OsString> = paths.iter().map(|path| path.clone().into_os_string()).collect();
+        let process = std::thread::spawn(move || serve(&theirs, &names, 3, false));
+        let mut opener = Opener { socket, paths, session: 0, asked: false };
+        assert!(opener.next().unwrap_err().to_string().contains("a-1.ivf"));
+        fs::remove_dir(folder.join("a-1.ivf")).unwrap();
+        opener.ask().unwrap();
+        opener.unasked().unwrap();
+        assert!(!folder.join("a-1.ivf").exists());
+        for number in 1..=3 {
+            let opened = opener.next().unwrap().unwrap();
+            assert_eq!(opened[0].1, folder.join(format!("a-{number}.ivf")));
+            assert!(opened[0].1.exists(), "{number}");
+        }
+        assert!(opener.next().unwrap().is_none());
+        opener.unasked().unwrap();
+        drop(opener);
+        process.join().unwrap().unwrap();
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn numbers_stand_before_the_extension_and_are_found_again() {

@@ -40,12 +40,13 @@ fn assert_calls_are_filtered(status: &str, command: &str) {
     assert_eq!(field(status, "Seccomp:"), "2", "{command}: {status}");
 }
 
-/// `receive` and `relay`, listening.
-fn listeners() -> [(&'static str, Vec<String>); 2] {
+/// `receive`, of one sender and of several, and `relay`, listening.
+fn listeners() -> [(&'static str, Vec<String>); 3] {
     let link = folder("privileges").join("link.toml");
     std::fs::write(&link, "duration = \"60 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"40 ms\"\n").unwrap();
     let relay = ["relay", link.to_str().unwrap(), "--listen", "0", "--to", "127.0.0.1:9", "-4"];
-    [("receive", &["receive", "0", "-4", "--tcp"][..]), ("relay", &relay)]
+    let several = ["receive", "0", "-4", "--senders", "3"];
+    [("receive", &["receive", "0", "-4", "--tcp"][..]), ("receive --senders", &several), ("relay", &relay)]
         .map(|(name, args)| (name, threads(listening(args).0)))
 }
 
@@ -60,13 +61,34 @@ fn sender_with(further: &[&str]) -> Vec<String> {
     let (source, least) = if cfg!(feature = "gst") { ("test-pattern", 2) } else { ("model", 1) };
     let to = format!("127.0.0.1:{port}");
     let args = ["send", source, &to, "--seconds", "60", "-4"];
-    let mut child = command(&[&args, further].concat()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let threads = threads_once_answered(&[&args, further].concat(), least);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    threads
+}
+
+/// A sender of two streams, of which the receiver has answered one.
+fn sender_of_streams() -> Vec<String> {
+    let (mut receiver, port) = listening(&["receive", "0", "-4", "--senders", "2"]);
+    let (source, least) = if cfg!(feature = "gst") { ("test-pattern", 2) } else { ("model", 1) };
+    let file = folder("privileges").join("streams.toml");
+    let defaults = format!("to = \"127.0.0.1:{port}\"\nseconds = \"60 s\"\nsize = \"320x180\"\n");
+    let streams =
+        format!("[[streams]]\nname = \"a\"\nsource = \"{source}\"\n[[streams]]\nname = \"b\"\nsource = \"model\"\n");
+    std::fs::write(&file, format!("[defaults]\n{defaults}{streams}")).unwrap();
+    let threads = threads_once_answered(&["send", "--streams", file.to_str().unwrap(), "-4"], least);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    threads
+}
+
+/// The threads of a sender, at least so many, that is ended then.
+fn threads_once_answered(args: &[&str], least: usize) -> Vec<String> {
+    let mut child = command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let said: Vec<String> =
         lines.map(Result::unwrap).take_while(|line| !line.contains("the receiver answers")).collect();
     let threads = threads(child);
-    receiver.kill().unwrap();
-    receiver.wait().unwrap();
     assert!(threads.len() >= least, "{} threads: {said:?}", threads.len());
     threads
 }
@@ -81,6 +103,7 @@ fn receive_and_relay_have_no_capability_once_they_listen() {
 #[test]
 fn no_thread_of_send_has_a_capability_once_media_leave() {
     sender().iter().for_each(|status| assert_nothing_is_left(status, "send"));
+    sender_of_streams().iter().for_each(|status| assert_nothing_is_left(status, "send --streams"));
 }
 
 /// CAP_NET_RAW is the 13th: options in the headers of IP packets. Raw sockets, for which it is enough too, the filter refuses.
@@ -110,4 +133,5 @@ fn all_three_run_under_a_filter_of_system_calls() {
         threads.iter().for_each(|status| assert_calls_are_filtered(status, name));
     }
     sender().iter().for_each(|status| assert_calls_are_filtered(status, "send"));
+    sender_of_streams().iter().for_each(|status| assert_calls_are_filtered(status, "send --streams"));
 }

@@ -8,7 +8,7 @@ mod common {
 }
 
 use common::program::{command, folder, text};
-use common::wire::{json, listening};
+use common::wire::{json, listening, listening_with_messages};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -44,7 +44,9 @@ fn streams_of_a_file_arrive_each_with_files_of_its_own_and_one_that_fails_ends_a
     let sent = json(&sent);
     let codes = ["one", "two", "nobody", "three"].map(|name| sent["streams"][name]["exit_code"].as_u64());
     assert_eq!((codes, sent["exit_code"].as_u64()), ([Some(0), Some(0), Some(5), Some(0)], Some(5)), "{sent}");
-    let told: Vec<Value> = text(&received.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut told: Vec<Value> = text(&received.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let refused = told.pop().unwrap();
+    assert!(refused["session"].is_null() && refused["refused_challenges"] == 0, "{refused}");
     assert_eq!(told.len(), 3, "{told:?}");
     let count = |name: &str| sent["streams"][name]["data"]["sent_packets"].as_u64().unwrap();
     let mut left = ["one", "two", "three"].map(count);
@@ -56,6 +58,7 @@ fn streams_of_a_file_arrive_each_with_files_of_its_own_and_one_that_fails_ends_a
         let bytes = std::fs::read(dir.join(format!("a-{session}.ivf"))).unwrap();
         assert!(bytes.len() > 100 && bytes.starts_with(b"DKIF"), "{session}");
     }
+    assert!(!dir.join("a-4.ivf").exists(), "of no session");
     let stats = std::fs::read_to_string(&stats).unwrap();
     for name in ["one", "two", "three"] {
         let of = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["stream"] == name;
@@ -67,6 +70,7 @@ fn streams_of_a_file_arrive_each_with_files_of_its_own_and_one_that_fails_ends_a
 fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
     let dir = fresh("refused");
     let path = dir.join("s.toml");
+    nix::unistd::mkfifo(&dir.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let cases = [
         (
             "[[streams]]\nname = \"a\"\nsouce = \"model\"\nto = \"127.0.0.1:9\"\n",
@@ -83,6 +87,11 @@ fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
             "[[streams]]\nname = \"a\"\nsource = \"absent.ivf\"\nto = \"127.0.0.1:9\"\n",
             ":3: `streams[0].source` is `absent.ivf`, which cannot be",
             "",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"pipe\"\nto = \"127.0.0.1:9\"\n",
+            ":3: `streams[0].source` is `pipe`, which is a pipe",
+            "fairpace send -",
         ),
         (
             "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1:9\"\nkey_file = \"absent\"\n",
@@ -107,4 +116,32 @@ fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
         let told = text(&refused.stderr);
         assert!(refused.status.code() == Some(2) && told.contains(said), "{told}");
     }
+}
+
+#[test]
+fn who_is_refused_is_told_of_while_the_receiver_runs_and_in_json() {
+    let dir = fresh("told");
+    let (key, other, file) = (dir.join("a.key"), dir.join("b.key"), dir.join("s.toml"));
+    for key in [&key, &other] {
+        assert!(command(&["key", key.to_str().unwrap()]).status().unwrap().success());
+    }
+    let receive = ["receive", "0", "--senders", "2", "--json", "--key-file", key.to_str().unwrap()];
+    let (receiver, port, said) = listening_with_messages(&receive);
+    let stream = |name: &str, key: &str| format!("[[streams]]\nname = \"{name}\"\nkey_file = \"{key}\"\n");
+    let streams = ["one", "two", "three"].map(|name| stream(name, "a.key")).concat() + &stream("wrong", "b.key");
+    let defaults = "source = \"constant:200 kbit/s\"\nseconds = \"3 s\"\n";
+    std::fs::write(&file, format!("[defaults]\nto = \"127.0.0.1:{port}\"\n{defaults}{streams}")).unwrap();
+    let sent = command(&["send", "--streams", file.to_str().unwrap(), "--json"]).output().unwrap();
+    let codes = ["one", "two", "three", "wrong"].map(|name| json(&sent)["streams"][name]["exit_code"].as_u64());
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 2, "{}", text(&sent.stderr));
+    let received = receiver.wait_with_output().unwrap();
+    let said: Vec<String> = said.join().unwrap().lines().map(str::to_owned).collect();
+    let at =
+        |what: &str| said.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {said:?}"));
+    let end = at("datagrams that belonged to no session: ");
+    assert!(at("note: datagrams come that the key does not open") < end, "{said:?}");
+    assert!(at("note: datagrams come that asked while all places were taken") < end, "{said:?}");
+    let refused: Value = serde_json::from_str(text(&received.stdout).lines().last().unwrap()).unwrap();
+    let counts = ["unsealed_datagrams", "refused_challenges"].map(|name| refused[name].as_u64());
+    assert!(counts.iter().all(|count| *count > Some(0)), "{refused}");
 }

@@ -8,6 +8,8 @@
 //! (`SendReport::pacing`); of many the median and the worst stream's are given.
 //!
 //! The goal: 200 streams, the worst p99 at most 2 ms.
+//!
+//! `-- door` measures in its place how many challenges a receiver judges in a second of its thread's time while all of its places are taken.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
 use fairpace_media::{ConstantSource, FrameSource, Phased};
@@ -15,11 +17,15 @@ use fairpace_net::pacing::thread_cpu;
 use fairpace_net::receive::{Hall, ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, Stream, run_many};
 use fairpace_net::{Clock, NetError};
-use fairpace_units::{Bytes, Duration, Rate};
+use fairpace_rtp::Codec;
+use fairpace_rtp::challenge::Challenge;
+use fairpace_rtp::feedback::Request;
+use fairpace_units::{Bytes, Class, Duration, Rate};
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +38,11 @@ fn main() {
         ["receive", places] => receive(places.parse().unwrap()),
         ["send", streams, scheme, seconds, port] => {
             send(streams.parse().unwrap(), scheme, seconds.parse().unwrap(), port.parse().unwrap());
+        }
+        _ if words.contains(&"door") => {
+            for places in [1, 10, 100, 1_000] {
+                println!("{places} places: {:.0} challenges a second", door(places));
+            }
         }
         _ => table(words.contains(&"--quick")),
     }
@@ -161,6 +172,58 @@ impl Hall for Drain {
     fn end(&mut self, _: u64, report: ReceiveReport, _: Option<()>) {
         self.dropped = report.socket.kernel_drops;
     }
+}
+
+/// A challenge of that stream.
+fn challenge(token: u64, ssrc: u32, proof: Option<u32>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (class, codec, form) = (Class::Normal, Codec::Generic, Request::Ccfb);
+    let (media, dummy) = ((96, ssrc), (97, ssrc + 1));
+    Challenge { token, class, codec, media, dummy, retransmission: None, fec: None, form, proof }.emit(&mut bytes);
+    bytes
+}
+
+/// The challenges that a receiver of so many, all of whose places are taken, judges in a second of its thread's time.
+fn door(places: usize) -> f64 {
+    let clock = Clock::start();
+    let mut config = ReceiveConfig::new(0);
+    config.sample = Duration::from_secs(1);
+    let receiver = Receiver::open(config, clock).unwrap();
+    let to = ("127.0.0.1", receiver.address().unwrap().port());
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let served = scope.spawn(|| {
+            let counts = receiver.serve_many(places, None, &mut Drain::default(), &stop).unwrap();
+            (counts, thread_cpu())
+        });
+        let senders: Vec<UdpSocket> = (0..places).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        for (ssrc, sender) in (1_000_u32..).step_by(10).zip(&senders) {
+            sender.connect(to).unwrap();
+            let mut echo = [0; 100];
+            let mut ask = |token, proof| {
+                sender.send(&challenge(token, ssrc, proof)).unwrap();
+                let len = sender.recv(&mut echo).unwrap();
+                u32::from_be_bytes(echo[len - 4..len].try_into().unwrap())
+            };
+            let proof = ask(1, None);
+            ask(2, Some(proof));
+            let media = [&[0x80, 0xe0, 0, 1, 0, 0, 0, 0][..], &ssrc.to_be_bytes(), &[0; 10]].concat();
+            sender.send(&media).unwrap();
+        }
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        other.connect(to).unwrap();
+        let end = clock.now() + Duration::from_secs(2);
+        let mut token = 0;
+        while clock.now() < end {
+            token += 1;
+            other.send(&challenge(token, 7, None)).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        let (counts, cpu) = served.join().unwrap();
+        counts.door.full as f64 / cpu.as_secs_f64()
+    })
 }
 
 fn receive(places: usize) {

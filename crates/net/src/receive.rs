@@ -190,7 +190,7 @@ impl Sessions {
         let Sessions { port, socket, tcp, waiter, buffer } = self;
         port.session.next_session();
         let before = port.counts(socket);
-        let mut run = Serving::new(port, last);
+        let mut run = Serving::new(port, last, false);
         let cpu = thread_cpu();
         loop {
             if let Err(e) = run.turn(socket, tcp, buffer, sink, observer, stop) {
@@ -323,12 +323,14 @@ struct Serving<P> {
     frames: u64,
     abandoned: u64,
     last: Last,
+    /// Other sessions go on at the same time: whatever ends this one, but for the stop flag, does not end the receiver.
+    several: bool,
     end: Option<ReceiveEnd>,
     stopping: bool,
 }
 
 impl<P: DerefMut<Target = Port>> Serving<P> {
-    fn new(mut port: P, last: Last) -> Serving<P> {
+    fn new(mut port: P, last: Last, several: bool) -> Serving<P> {
         let begun = port.time();
         Serving {
             port,
@@ -342,6 +344,7 @@ impl<P: DerefMut<Target = Port>> Serving<P> {
             frames: 0,
             abandoned: 0,
             last,
+            several,
             end: None,
             stopping: false,
         }
@@ -452,13 +455,29 @@ impl<P: DerefMut<Target = Port>> Serving<P> {
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
     ) -> Result<(), NetError> {
-        let now = self.port.now;
+        let media = self.judge(bytes, about);
+        self.pass_on(media, about, sink, observer)
+    }
+
+    /// A datagram has come; the media in it, if its source is believed.
+    fn judge<'b>(&mut self, bytes: &'b [u8], about: &Received) -> Option<MediaPacket<'b>> {
         if let Some(option) = about.quick_start {
             self.port.session.note_quick_start(option);
         }
-        let media = self.port.session.handle_datagram(now, bytes, about.mark.dscp, about.mark.ecn, about.from);
+        let now = self.port.now;
+        self.port.session.handle_datagram(now, bytes, about.mark.dscp, about.mark.ecn, about.from)
+    }
+
+    /// The media of a datagram goes to the sink, and what follows from it and from repair packets.
+    fn pass_on(
+        &mut self,
+        media: Option<MediaPacket<'_>>,
+        about: &Received,
+        sink: &mut dyn FrameSink,
+        observer: &mut dyn ReceiveObserver,
+    ) -> Result<(), NetError> {
         if let Some(media) = media {
-            self.on_first_media(now);
+            self.on_first_media(self.port.now);
             self.media(&media, about.at, sink, observer)?;
         }
         let mut buffer = Vec::new();
@@ -689,7 +708,7 @@ impl<P: DerefMut<Target = Port>> Serving<P> {
             || match &self.end {
                 Some(ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced) | None => false,
                 Some(ReceiveEnd::Interrupted) => true,
-                Some(ReceiveEnd::Failed(e)) => !matches!(e, NetError::PeerVanished { .. }),
+                Some(ReceiveEnd::Failed(e)) => !self.several && !matches!(e, NetError::PeerVanished { .. }),
             }
     }
 
@@ -740,7 +759,8 @@ impl<P: DerefMut<Target = Port>> Serving<P> {
     /// Until when to sleep.
     fn until(&self, session: Instant, sink: &dyn FrameSink) -> Instant {
         let mut until = session.min(sink.next()).min(self.port.next_sample);
-        if let Some(at) = self.ends_at() {
+        // A farewell has times of its own.
+        if let Some(at) = self.ends_at().filter(|_| !self.stopping) {
             until = until.min(at);
         }
         until

@@ -344,9 +344,20 @@ impl ReceiverSeal {
     pub(crate) fn part(&mut self, from: SocketAddr) -> ReceiverSeal {
         let mut own = ReceiverSeal::new(self.key.clone());
         for asker in self.asking.take(from) {
-            own.asking.put(from, asker);
+            own.asking.put(from, asker.salt, asker.own, asker.ssrcs, asker.heard);
         }
         own
+    }
+
+    /// The end of a sender that has gone gives back which challenges it has heard: none of them is heard again. No keys remain.
+    pub(crate) fn take_back(&mut self, own: &mut ReceiverSeal) {
+        for session in std::mem::take(&mut own.sessions) {
+            let Session { address, salt, own, ssrcs, heard, .. } = session;
+            self.asking.put(address, salt, own, ssrcs, heard);
+        }
+        for (from, asker) in own.asking.take_all() {
+            self.asking.put(from, asker.salt, asker.own, asker.ssrcs, asker.heard);
+        }
     }
 
     /// Datagrams that were refused.

@@ -36,6 +36,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
+/// Where a packet came from, and the address of this machine that it was sent to.
+pub(crate) type ReachedAt = (SocketAddr, IpAddr);
+
 /// The socket.
 #[derive(Debug)]
 pub struct UdpSocket {
@@ -54,9 +57,9 @@ pub struct UdpSocket {
     run: (Mark, u32),
     /// The socket's mark for packets that name none.
     own: Option<Mark>,
-    /// Where the newest packet came from, and the address of this machine that it was sent to: if the socket is bound to
-    /// all of them, an answer must leave from that one, whatever the route [RFC 1122 §4.1.3.5].
-    reached_at: Option<(SocketAddr, IpAddr)>,
+    /// Of the newest packet: if the socket is bound to all addresses of this machine, an answer must leave from the one that the packet was
+    /// sent to, whatever the route [RFC 1122 §4.1.3.5].
+    reached_at: [Option<ReachedAt>; 2],
     wake: Option<Arc<EventFd>>,
     /// The path's MTU by an ICMP message that has not been told of.
     hint: Option<Bytes>,
@@ -131,7 +134,7 @@ impl UdpSocket {
             last_arrival: Instant::ZERO,
             run: (Mark::default(), 0),
             own: None,
-            reached_at: None,
+            reached_at: [None; 2],
             wake: None,
             hint: None,
             fragments: false,
@@ -186,7 +189,7 @@ impl UdpSocket {
         })?;
         self.connected = Some(peer);
         // The kernel has chosen the address to leave from.
-        self.reached_at = None;
+        self.reached_at = [None; 2];
         tell_local_address(&self.socket, self.v6, false).map_err(|e| NetError::io("set a UDP socket's options", e))
     }
 
@@ -213,12 +216,13 @@ impl UdpSocket {
     }
 
     /// Where the newest packet came from, and the address of this machine that it was sent to; for [`answer_from`](Self::answer_from).
-    pub(crate) const fn reached_at(&self) -> Option<(SocketAddr, IpAddr)> {
-        self.reached_at
+    pub(crate) const fn reached_at(&self) -> Option<ReachedAt> {
+        let [newest, _] = self.reached_at;
+        newest
     }
 
-    /// Answers to that peer leave from that address of this machine, until the next packet is read.
-    pub(crate) const fn answer_from(&mut self, reached_at: Option<(SocketAddr, IpAddr)>) {
+    /// Answers to these peers leave from these addresses of this machine, until the next packet is read.
+    pub(crate) const fn answer_from(&mut self, reached_at: [Option<ReachedAt>; 2]) {
         self.reached_at = reached_at;
     }
 
@@ -303,7 +307,7 @@ impl UdpSocket {
         let marked = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
         // The mark is left out where it is the socket's own.
         let needed = (self.own != Some(mark)).then_some(marked);
-        let reached_at = self.reached_at.filter(|(peer, _)| Some(*peer) == to);
+        let reached_at = self.reached_at.into_iter().flatten().find(|(peer, _)| Some(*peer) == to);
         let from = reached_at.map(|(_, local)| LocalAddress::new(local, self.v6));
         let to = to.map(|a| SockaddrStorage::from(if self.v6 { mapped(a) } else { a }));
         let iov = [IoSlice::new(bytes)];
@@ -476,7 +480,7 @@ impl DatagramIo for UdpSocket {
         self.last_arrival = at;
         let from = address.as_ref().and_then(socket_address).or(self.connected);
         let from = canonical(from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))));
-        self.reached_at = messages.iter().find_map(local_address).map(|local| (from, local));
+        self.reached_at = [messages.iter().find_map(local_address).map(|local| (from, local)), None];
         RecvOutcome::Packet(Received { len, from, mark, at, truncated, quick_start: quick_start(&messages) })
     }
 

@@ -75,7 +75,7 @@ mod tests {
             watch.each_readable(|number| told.push(number)).unwrap();
             told
         };
-        assert_eq!(readable(), []);
+        assert!(readable().is_empty());
         for number in [270, 3] {
             sockets[0].send_to(b"x", sockets[number].local_addr().unwrap()).unwrap();
         }

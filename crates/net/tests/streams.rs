@@ -1,11 +1,14 @@
 //! Several streams from one thread, to a receiver of several: each is served for itself and ends alone.
 
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
 use fairpace_media::{ConstantSource, EncodedFrame, Format, FrameSource, MediaError, Phased};
 use fairpace_net::receive::{Hall, HallReport, ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, SendReport, Stream, run_many};
 use fairpace_net::{Clock, Key, NetError};
-use fairpace_rtp::challenge::Challenge;
+use fairpace_rtp::challenge::{Challenge, Echo, Message};
 use fairpace_rtp::feedback::Request;
+use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{Codec, ReceiverEvent};
 use fairpace_units::{Class, Duration, Instant, Rate};
 use std::net::{SocketAddr, UdpSocket};
@@ -224,11 +227,77 @@ fn forged(token: u64, ssrc: u32, proof: Option<u32>) -> Vec<u8> {
     bytes
 }
 
+/// A sender by hand, of the stream that the test names.
+struct ByHand {
+    socket: UdpSocket,
+    token: u64,
+    sequence: u16,
+}
+
+impl ByHand {
+    /// From that address of this machine to a receiver at that one.
+    fn new(from: &str, (to, port): (&str, u16)) -> ByHand {
+        let socket = UdpSocket::bind((from, 0)).unwrap();
+        socket.connect((to, port)).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        ByHand { socket, token: 0, sequence: 1 }
+    }
+
+    /// Asks for a place; the echo, if one comes.
+    fn ask(&mut self, stream: u32, proof: Option<u32>) -> Option<Echo> {
+        self.token += 1;
+        self.socket.send(&forged(self.token, stream, proof)).unwrap();
+        let mut buffer = [0; 1_500];
+        while let Ok(len) = self.socket.recv(&mut buffer) {
+            let Some(Rtcp::App(app)) = Compound::parse(&buffer[..len]).ok().and_then(|mut all| all.next()) else {
+                continue;
+            };
+            match Message::parse(&app) {
+                Ok(Some(Message::Echo(echo))) if echo.token == self.token => return Some(echo),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Asks, and shows the number that comes back.
+    fn enter(&mut self, stream: u32) -> Echo {
+        let first = self.ask(stream, None).expect("no echo");
+        assert!(first.taken && !first.busy, "{first:?}");
+        let second = self.ask(stream, Some(first.next_report)).expect("no second echo");
+        assert!(!second.taken && !second.busy, "{second:?}");
+        second
+    }
+
+    fn media(&mut self, stream: u32, packets: usize) {
+        for _ in 0..packets {
+            let [high, low] = self.sequence.to_be_bytes();
+            self.sequence += 1;
+            let bytes = [&[0x80, 0xe0, high, low, 0, 0, 0, 0][..], &stream.to_be_bytes(), &[1, 2, 3, 4]].concat();
+            self.socket.send(&bytes).unwrap();
+        }
+    }
+
+    fn goodbye(&self, stream: u32) {
+        let name = stream.to_be_bytes();
+        self.socket.send(&[&[0x80, 201, 0, 1][..], &name, &[0x81, 203, 0, 1], &name].concat()).unwrap();
+    }
+}
+
+/// A goodbye is believed after half a second.
+const GRACE: u64 = 800;
+
+fn wait(ms: u64) {
+    thread::sleep(std::time::Duration::from_millis(ms));
+}
+
 #[test]
 fn who_cannot_hear_takes_no_place_however_many_challenges_come() {
-    let receiving = Receiving::start(2, None, None, None);
+    // One place stays free.
+    let receiving = Receiving::start(3, None, None, None);
     // Each socket stands for a forged address, whose owner hears the answers and says nothing.
-    let deaf: Vec<_> = (0..40).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let deaf: Vec<_> = (0..40).map(|n| UdpSocket::bind((format!("127.0.1.{}", 1 + n % 8), 0)).unwrap()).collect();
+    let begun = std::time::Instant::now();
     let stop = AtomicBool::new(false);
     let (ended, asked) = thread::scope(|scope| {
         let forging = scope.spawn(|| {
@@ -247,18 +316,133 @@ fn who_cannot_hear_takes_no_place_however_many_challenges_come() {
         stop.store(true, Ordering::Relaxed);
         (ended, forging.join().unwrap())
     });
-    let (over, _) = receiving.end();
+    let (over, counts) = receiving.end();
     assert!(ended.iter().all(is_finished), "{ended:?}");
     assert!(asked > 1_000 && over.len() == 2, "{asked}: {over:?}");
-    // Nobody was sent more than he had sent himself.
-    for socket in &deaf {
+    assert!(counts.door.held_back > 0, "{counts:?}");
+    // A host is sent ten answers at once and a hundred a second, none longer than a challenge.
+    let most = 10 + (begun.elapsed().as_secs_f64() * 100.0) as u64 + 1;
+    let mut answers = [0; 8];
+    for (n, socket) in deaf.iter().enumerate() {
         socket.set_nonblocking(true).unwrap();
-        let mut answers = 0;
         while socket.recv(&mut [0; 100]).is_ok_and(|len| len <= 36) {
-            answers += 1;
+            answers[n % 8] += 1;
         }
-        assert!(answers as u64 <= asked / 40 + 1, "{answers}");
     }
+    assert!(answers.iter().all(|n| *n <= most), "{answers:?} of {most}");
+}
+
+#[test]
+fn who_hears_and_sends_no_media_keeps_no_other_host_out_and_begins_no_session() {
+    let receiving = Receiving::start(4, None, None, None);
+    let mut hogs: Vec<_> = (0..4).map(|_| ByHand::new("127.0.0.9", ("127.0.0.1", receiving.port))).collect();
+    for (n, hog) in hogs.iter_mut().enumerate() {
+        hog.enter(n as u32);
+        // Neither is media: a byte, and a packet of a stream that it has not named.
+        hog.socket.send(&[0]).unwrap();
+        hog.media(99, 3);
+    }
+    wait(50);
+    let mut honest = ByHand::new("127.0.0.1", ("127.0.0.1", receiving.port));
+    honest.enter(50);
+    honest.media(50, 5);
+    honest.goodbye(50);
+    // The place that it leaves is taken again, and then there is none for who has more than a share.
+    wait(GRACE);
+    hogs[0].enter(60);
+    let full = ByHand::new("127.0.0.9", ("127.0.0.1", receiving.port)).ask(61, None).expect("no echo");
+    assert!(full.busy && !full.ends, "{full:?}");
+    let (over, _) = receiving.end();
+    let [(1, report)] = &over[..] else { panic!("{over:?}") };
+    assert_eq!(report.stats.media.received, 5);
+}
+
+#[test]
+fn a_sender_started_again_at_its_address_gets_a_session_of_its_own_and_the_receiver_goes_on() {
+    let receiving = Receiving::start(2, None, None, None);
+    let mut sender = ByHand::new("127.0.0.1", ("127.0.0.1", receiving.port));
+    sender.enter(7);
+    sender.media(7, 5);
+    wait(50);
+    sender.enter(8);
+    sender.media(8, 6);
+    sender.goodbye(8);
+    wait(GRACE);
+    // The stream of before may come again.
+    sender.enter(7);
+    sender.media(7, 7);
+    wait(50);
+    let (over, _) = receiving.end();
+    let [(1, first), (2, second), (3, third)] = &over[..] else { panic!("{over:?}") };
+    assert!(matches!(first.end, ReceiveEnd::Replaced) && first.goes_on, "{first:?}");
+    assert!(matches!(second.end, ReceiveEnd::Bye(_)) && second.goes_on, "{second:?}");
+    assert!(matches!(third.end, ReceiveEnd::Interrupted) && !third.goes_on, "{third:?}");
+    assert_eq!([first, second, third].map(|r| r.stats.media.received), [5, 6, 7]);
+}
+
+#[test]
+fn senders_that_get_each_others_addresses_go_on_each_in_its_own_session() {
+    let receiving = Receiving::start(3, None, None, None);
+    let (mut a, mut b) = (
+        ByHand::new("127.0.0.1", ("127.0.0.1", receiving.port)),
+        ByHand::new("127.0.0.1", ("127.0.0.1", receiving.port)),
+    );
+    a.enter(1);
+    b.enter(2);
+    a.media(1, 5);
+    b.media(2, 6);
+    // As behind a translator that was started again, after as much silence as shows a change. The third one comes by another address of the
+    // receiver's, and hears nothing from elsewhere.
+    wait(2_100);
+    let mut c = ByHand::new("127.0.0.1", ("127.0.0.2", receiving.port));
+    (a.sequence, b.sequence, c.sequence) = (7, 6, 8);
+    b.enter(1);
+    b.media(1, 2);
+    c.enter(2);
+    c.media(2, 3);
+    // The name of a stream is no proof.
+    let other = a.ask(1, Some(5)).map(|echo| (echo.taken, echo.busy));
+    assert!(matches!(other, None | Some((_, true))), "{other:?}");
+    a.media(1, 1);
+    b.goodbye(1);
+    c.goodbye(2);
+    wait(GRACE);
+    let (mut over, counts) = receiving.end();
+    over.sort_by_key(|(n, _)| *n);
+    let [(1, first), (2, second)] = &over[..] else { panic!("{over:?}") };
+    assert!(matches!((&first.end, &second.end), (ReceiveEnd::Bye(_), ReceiveEnd::Bye(_))), "{over:?}");
+    assert_eq!([first, second].map(|r| (r.stats.media.received, r.stats.unproven)), [(7, 0), (9, 0)]);
+    assert_eq!(counts.strays, 1);
+}
+
+#[test]
+fn who_has_shown_at_the_door_that_it_hears_need_not_show_it_again_and_its_session_counts() {
+    let receiving = Receiving::start(1, Some(1), None, None);
+    let mut sender = ByHand::new("127.0.0.1", ("127.0.0.1", receiving.port));
+    let echo = sender.enter(7);
+    assert!(!echo.show, "{echo:?}");
+    sender.media(7, 5);
+    sender.goodbye(7);
+    let (over, _) = receiving.thread.join().unwrap();
+    let [(1, report)] = &over[..] else { panic!("{over:?}") };
+    assert!(report.counts && report.stats.proven, "{report:?}");
+}
+
+#[test]
+fn a_receiver_of_several_that_cannot_be_is_refused() {
+    let with = |change: fn(&mut ReceiveConfig), places| {
+        let mut config = ReceiveConfig::new(0);
+        change(&mut config);
+        let receiver = Receiver::open(config, Clock::start()).unwrap();
+        let mut book = Book { over: Vec::new(), sources: mpsc::channel().0, refuse: None };
+        match receiver.serve_many(places, None, &mut book, &AtomicBool::new(true)) {
+            Err(NetError::Config { field, .. }) => Some(field),
+            _ => None,
+        }
+    };
+    assert_eq!([0, 1, 1_000, 1_001].map(|n| with(|_| {}, n)), [Some("places"), None, None, Some("places")]);
+    assert_eq!(with(|config| config.patience = Some(Duration::from_secs(1)), 1), Some("patience"));
+    assert_eq!(with(|config| config.tcp = true, 1), Some("tcp"));
 }
 
 #[test]

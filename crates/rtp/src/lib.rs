@@ -73,7 +73,7 @@ pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
 pub use receiver::{
     AllowedSender, AtDoor, Door, DoorStats, MediaPacket, NoSuchSender, ReceiverConfig, ReceiverEvent, ReceiverSession,
-    ReceiverStats, Room, StreamStats,
+    ReceiverStats, Room, StreamStats, network,
 };
 pub use secret::Secret;
 pub use sender::{

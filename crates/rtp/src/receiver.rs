@@ -47,7 +47,7 @@ pub(crate) mod sources;
 
 pub use allowed::{AllowedSender, NoSuchSender};
 pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, StreamStats};
-pub use door::{AtDoor, Door, DoorStats, Room};
+pub use door::{AtDoor, Door, DoorStats, Room, network};
 
 use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
@@ -439,6 +439,13 @@ impl ReceiverSession {
             let n = u64::from(self.next_number);
             let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, self.ssrc, n), "rtcp.receiver");
             self.reports.start(rtcp::timing(now, &self.config, random));
+        }
+    }
+
+    /// The sender that has the place has shown to the driver that it sees what goes to its address, as at a [`Door`].
+    pub fn on_proven(&mut self) {
+        if self.place.peer.is_some() {
+            self.prove();
         }
     }
 

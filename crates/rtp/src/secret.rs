@@ -27,6 +27,7 @@ pub(crate) enum Purpose {
     Place,
     ConsentTiming,
     Repair,
+    Answers,
 }
 
 impl Secret {

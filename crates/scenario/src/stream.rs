@@ -164,7 +164,11 @@ fn bits(rate: Option<&Speed>) -> Option<Rate> {
 
 /// A stream with what the defaults say where it says nothing.
 pub(crate) fn filled(stream: &StreamSpec, defaults: &StreamSpec) -> StreamSpec {
-    let (stream, defaults) = (stream.clone(), defaults.clone());
+    let (stream, mut defaults) = (stream.clone(), defaults.clone());
+    // They are another controller's.
+    if stream.control.is_some() && stream.controller() != defaults.controller() {
+        defaults.set = None;
+    }
     StreamSpec {
         name: stream.name,
         source: stream.source.or(defaults.source),

@@ -161,7 +161,12 @@ impl Streams {
             None => return missing("source", "a video file, `test-pattern`, or another of `fairpace list media`"),
             Some("-") => {
                 let wrong = "is standard input, which `--streams` does not send";
-                return Err(self.refuse(index, "source", wrong, "a file, or a named pipe"));
+                return Err(self.refuse(
+                    index,
+                    "source",
+                    wrong,
+                    "a file; `fairpace send -` sends standard input, alone",
+                ));
             }
             Some(_) => {}
         }
@@ -226,6 +231,17 @@ mod tests {
         assert_eq!((a.to.as_deref(), a.controller(), a.settings().len()), (Some("host:5004"), "fixed", 1));
         assert_eq!((b.to.as_deref(), b.controller(), b.settings().len()), (Some("other:1"), "rcs", 0));
         assert_eq!((a.most(), a.least()), (Rate::mbps(10.0), Rate::kbps(50.0)));
+    }
+
+    #[test]
+    fn the_defaults_parameters_are_those_of_the_defaults_controller() {
+        let other = TWO.replace("control = \"rcs\"\nset = {}\n", "control = \"rap\"\n");
+        let streams = Streams::parse(&other, "s.toml").unwrap();
+        let [_, b] = streams.streams() else { panic!("not two") };
+        assert_eq!((b.controller(), b.settings().len()), ("rap", 0));
+        let same = TWO.replace("control = \"rcs\"\nset = {}\n", "control = \"fixed\"\n");
+        let streams = Streams::parse(&same, "s.toml").unwrap();
+        assert_eq!(streams.streams()[1].settings().len(), 1);
     }
 
     #[test]

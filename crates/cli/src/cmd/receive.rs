@@ -16,7 +16,7 @@ use fairpace_media::{Adaptive, PlayoutParams, Recorder};
 use fairpace_net::receive::{Last, ReceiveConfig, ReceiveEnd, Receiver};
 use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{Codec, sdp};
-use session::{Files, Live, tell};
+use session::{Files, Live, outcome, tell};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -126,11 +126,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         } else {
             tell(args, number, &report, &totals)?;
         }
-        let outcome = match report.end {
-            ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced => Ok(()),
-            ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
-            ReceiveEnd::Failed(error) => Err(Failure::from(error)),
-        };
+        let outcome = outcome(report.end);
         // A recording that could not be written to its end is none to be told of as such.
         let is_written = outcome.as_ref().err().is_none_or(|failure| failure.code != code::FAILED);
         if let Some(path) = path.filter(|_| totals.frames.in_time > 0 && is_written) {

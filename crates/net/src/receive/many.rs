@@ -1,33 +1,41 @@
 //! Several senders at a time, at one port and on one thread, with one timer for all.
 //!
-//! Each sender has a place of its own: a session, keys, and what its frames go to. Datagrams find it by the address that they come from; a
-//! challenge that names its stream finds it from elsewhere too, as after a change of address, and is judged there. All else comes to the [`Door`]:
-//! a sender gets a place once it has shown that it sees what goes to its address, and until then nothing is kept of it. So nothing that is sent in
-//! another's name reaches a place but what is sent in the name of its own sender. There are as many places as the receiver was told.
+//! Each sender has a place of its own: a session, keys, and what its frames go to. Datagrams find it by the address that they come from ([`Roster`]); a
+//! challenge finds it by the stream that it names, from elsewhere too, as after a change of address, and is judged there. A challenge of a
+//! stream that has no place comes to the [`Door`]: its sender gets one once it has shown that it sees what goes to its address, and until then
+//! nothing is kept of it. So nothing that is sent in another's name reaches a place but challenges of its own stream. There are as many places
+//! as the receiver was told.
+//!
+//! A session begins with the first media that is believed; challenges alone begin none. A new stream from the address of an old one takes the old one's
+//! place: its sender was started again.
 //!
 //! A tool of plain RTP cannot show anything, and gets no place. Nor is there a TCP half, or a player to pass media on to.
+
+mod roster;
 
 use super::{LOOK_UP, Last, Port, PortCounts, ReceiveEnd, ReceiveObserver, ReceiveReport, Receiver, Serving};
 use crate::alarms::Alarms;
 use crate::pacing::thread_cpu;
 use crate::random::secret;
 use crate::seal::{self, ReceiverSeal};
+use crate::socket::ReachedAt;
 use crate::{Clock, DatagramIo as _, Mark, NetError, Received, RecvOutcome, UdpSocket, Waiter};
 use fairpace_media::FrameSink;
-use fairpace_rtp::{AtDoor, Door, DoorStats, Room, packet};
-use fairpace_units::{Duration, Instant};
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use fairpace_rtp::challenge::Challenge;
+use fairpace_rtp::{AtDoor, Door, DoorStats, ReceiverEvent, Room};
+use fairpace_units::{Duration, Instant, format_duration};
+use roster::Roster;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most places of a receiver.
 pub const MOST_PLACES: usize = 1_000;
-/// A sender that has a place and sends no media keeps it from others for so long.
-const IDLE: Duration = Duration::from_secs(10);
 /// Datagrams that are read in one round.
 const READS: usize = 512;
 /// From one round to the next while datagrams come, where several senders have places.
 const ROUND: Duration = Duration::from_micros(100);
+/// Refused datagrams are told of at most so often.
+const TOLD_APART: Duration = Duration::from_secs(1);
 
 /// Who gives each session what its frames go to.
 pub trait Hall {
@@ -44,6 +52,9 @@ pub trait Hall {
 
     /// A session is over; no sink: it could not begin.
     fn end(&mut self, session: u64, report: ReceiveReport, sink: Option<Self::Sink>);
+
+    /// More has come that belongs to no session; once a second at most. May be left out.
+    fn on_refused(&mut self, _counts: &HallReport) {}
 }
 
 /// The counts of a receiver of several that belong to no session.
@@ -62,7 +73,7 @@ impl Receiver {
     /// came, and sent nothing, had no session.
     ///
     /// # Errors
-    /// [`NetError::Config`]: no place or more than [`MOST_PLACES`], a TCP half, a player. The kernel refuses to wait.
+    /// [`NetError::Config`]: no place or more than [`MOST_PLACES`], a TCP half, a player, a patience. The kernel refuses to wait.
     pub fn serve_many<H: Hall>(
         self,
         places: usize,
@@ -81,8 +92,12 @@ impl Receiver {
         if let Some(player) = self.config.forward {
             return refuse("forward", player.to_string(), "of a receiver of several senders: none");
         }
+        if let Some(patience) = self.config.patience {
+            let allowed = "of a receiver of several senders: none; the stop flag ends it";
+            return refuse("patience", format_duration(patience), allowed);
+        }
         let Receiver { config, clock, socket, .. } = self;
-        let door = Door::new(secret()?, config.session.from.clone(), config.session.data_dscp);
+        let door = Door::new(secret()?, config.session.from.clone(), config.session.data_dscp, places);
         let mut all = All {
             seal: config.key.clone().map(ReceiverSeal::new),
             config,
@@ -90,19 +105,18 @@ impl Receiver {
             socket,
             door,
             places: (0..places).map(|_| None).collect(),
+            roster: Roster::new(places),
             alarms: Alarms::default(),
-            by_address: BTreeMap::new(),
-            by_stream: BTreeMap::new(),
             sessions,
             begun: 0,
             over: 0,
             strays: 0,
+            told: (Instant::ZERO, HallReport::default()),
             stopping: false,
             hall,
         };
         all.run(stop)?;
-        let unsealed = all.seal.as_ref().map_or(0, ReceiverSeal::refused);
-        Ok(HallReport { door: all.door.stats(), unsealed, strays: all.strays })
+        Ok(all.counts())
     }
 }
 
@@ -115,13 +129,15 @@ struct All<'h, H: Hall> {
     /// Of those who have no place.
     seal: Option<ReceiverSeal>,
     places: Vec<Option<Place<H>>>,
+    roster: Roster,
     alarms: Alarms,
-    by_address: BTreeMap<SocketAddr, usize>,
-    by_stream: BTreeMap<u32, usize>,
     sessions: Option<u64>,
     begun: u64,
+    /// Sessions that are over, and count.
     over: u64,
     strays: u64,
+    /// The counts that were told last, and when.
+    told: (Instant, HallReport),
     stopping: bool,
     hall: &'h mut H,
 }
@@ -134,8 +150,8 @@ struct Place<H: Hall> {
     address: SocketAddr,
     /// The SSRC of its media.
     media: u32,
-    /// The address of this machine to which its newest datagram was sent.
-    reached_at: Option<(SocketAddr, IpAddr)>,
+    /// Of its newest datagram, and of the newest challenge of its stream from elsewhere.
+    reached_at: [Option<ReachedAt>; 2],
     before: PortCounts,
     cpu: Duration,
 }
@@ -165,11 +181,11 @@ impl<H: Hall> All<'_, H> {
             for place in due.drain(..) {
                 self.turn(place, stop);
             }
-            let is_empty = self.places.iter().all(Option::is_none);
-            if is_empty && (self.stopping || self.sessions.is_some_and(|most| self.over >= most)) {
+            if self.roster.len() == 0 && (self.stopping || self.is_served()) {
                 return Ok(());
             }
-            if reads > 0 && self.by_address.len() > 1 {
+            self.tell_refused(now);
+            if reads > 0 && self.roster.len() > 1 {
                 waiter.sleep(now + ROUND)?;
             } else {
                 waiter.wait(self.alarms.next().min(now + LOOK_UP), &[self.socket.descriptor()])?;
@@ -183,9 +199,13 @@ impl<H: Hall> All<'_, H> {
             match self.socket.recv(buffer) {
                 RecvOutcome::Packet(about) => {
                     let bytes = buffer.get(..about.len).unwrap_or_default();
-                    match self.place_of(bytes, &about) {
-                        Some(place) => self.hand_in(place, bytes, &about, unsealed),
-                        None => self.at_door(bytes, &about, unsealed)?,
+                    match (Door::challenge(bytes), self.roster.of_address(about.from)) {
+                        (Some(challenge), _) => match self.roster.of_stream(challenge.media.1) {
+                            Some(place) => self.hand_in(place, bytes, &about, unsealed),
+                            None => self.at_door(bytes, &about, unsealed),
+                        },
+                        (None, Some(place)) => self.hand_in(place, bytes, &about, unsealed),
+                        (None, None) => self.strays += 1,
                     }
                 }
                 RecvOutcome::Refused | RecvOutcome::Hint => {}
@@ -195,23 +215,16 @@ impl<H: Hall> All<'_, H> {
         Ok(READS)
     }
 
-    /// The place that a datagram is for.
-    fn place_of(&self, bytes: &[u8], about: &Received) -> Option<usize> {
-        let by_address = self.by_address.get(&about.from).copied();
-        by_address.or_else(|| {
-            self.by_stream.get(&Door::challenge(bytes).filter(|_| packet::is_rtcp(bytes))?.media.1).copied()
-        })
-    }
-
     fn hand_in(&mut self, number: usize, bytes: &[u8], about: &Received, unsealed: &mut Vec<u8>) {
         let Some(place) = self.places.get_mut(number).and_then(Option::as_mut) else { return };
-        if place.address == about.from {
-            place.reached_at = self.socket.reached_at();
-        }
+        let [here, elsewhere] = &mut place.reached_at;
+        *(if place.address == about.from { here } else { elsewhere }) = self.socket.reached_at();
         self.alarms.set(number, about.at);
         let Some(bytes) = place.serving.open(bytes, about, unsealed) else { return };
-        if matches!(place.outputs, Outputs::NotYet) && place.address == about.from && !packet::is_rtcp(bytes) {
+        let media = place.serving.judge(bytes, about);
+        if media.is_some() && matches!(place.outputs, Outputs::NotYet) {
             self.begun += 1;
+            self.roster.on_media(number);
             place.outputs = match self.hall.begin(self.begun, about.from) {
                 Ok((sink, observer)) => Outputs::Open(self.begun, sink, observer),
                 Err(error) => {
@@ -220,28 +233,41 @@ impl<H: Hall> All<'_, H> {
                 }
             };
         }
-        let taken = match &mut place.outputs {
-            Outputs::Open(_, sink, observer) => place.serving.datagram(bytes, about, sink, observer),
-            Outputs::NotYet | Outputs::Failed(_) => place.serving.datagram(bytes, about, &mut (), &mut ()),
+        let passed = match &mut place.outputs {
+            Outputs::Open(_, sink, observer) => place.serving.pass_on(media, about, sink, observer),
+            Outputs::NotYet | Outputs::Failed(_) => place.serving.pass_on(media, about, &mut (), &mut ()),
         };
-        if let Err(error) = taken {
+        if let Err(error) = passed {
             place.serving.end.get_or_insert(ReceiveEnd::Failed(error));
         }
+        self.follow(number);
     }
 
-    /// A datagram of somebody who has no place.
-    fn at_door(&mut self, bytes: &[u8], about: &Received, unsealed: &mut Vec<u8>) -> Result<(), NetError> {
-        if !packet::is_rtcp(bytes) || Door::challenge(bytes).is_none() {
-            self.strays += 1;
-            return Ok(());
-        }
+    /// The sender of a place may have shown that it is at another address.
+    fn follow(&mut self, number: usize) {
+        let Some(place) = self.places.get_mut(number).and_then(Option::as_mut) else { return };
+        let Some(address) = place.serving.port.session.peer().filter(|peer| *peer != place.address) else { return };
+        let [_, elsewhere] = place.reached_at;
+        (place.address, place.reached_at) = (address, [elsewhere.filter(|(from, _)| *from == address), None]);
+        self.roster.on_moved(number, address);
+    }
+
+    /// A challenge of a stream that has no place.
+    fn at_door(&mut self, bytes: &[u8], about: &Received, unsealed: &mut Vec<u8>) {
         let opened = match &mut self.seal {
             Some(seal) => seal.open(bytes, about.from, seal::draw, unsealed),
             None => Some(bytes),
         };
-        let Some(bytes) = opened else { return Ok(()) };
-        let Some(challenge) = Door::challenge(bytes) else { return Ok(()) };
-        let (now, room) = (self.clock.now(), self.room());
+        let Some((bytes, challenge)) = opened.and_then(|bytes| Some((bytes, Door::challenge(bytes)?))) else { return };
+        let now = self.clock.now();
+        let is_closed = self.stopping || self.is_served();
+        let may_grow = self.sessions.is_none_or(|most| self.over + (self.roster.len() as u64) < most);
+        let vacancy = self.roster.vacancy(now, about.from, may_grow).filter(|_| !is_closed);
+        let room = match vacancy {
+            Some(_) => Room::Free,
+            None if is_closed => Room::Closed,
+            None => Room::Full,
+        };
         match self.door.judge(now, &challenge, (about.mark.dscp, about.mark.ecn), about.from, room) {
             AtDoor::Ignored => {}
             AtDoor::Answer(answer) => {
@@ -255,63 +281,46 @@ impl<H: Hall> All<'_, H> {
                 }
             }
             AtDoor::Shown => {
-                if let Some(number) = self.free_place() {
-                    self.let_in(number, challenge.media.1, bytes, about)?;
+                if let Some(number) = vacancy {
+                    // If it cannot be, it is asked for again: nobody else is harmed.
+                    let _ = self.let_in(number, &challenge, bytes, about);
                 }
             }
         }
-        Ok(())
     }
 
-    fn room(&self) -> Room {
-        let taken = self.by_address.len() as u64;
-        if self.stopping || self.sessions.is_some_and(|most| self.over >= most) {
-            Room::Closed
-        } else if self.idle().is_some()
-            || (self.places.iter().any(Option::is_none) && self.sessions.is_none_or(|most| self.over + taken < most))
-        {
-            Room::Free
-        } else {
-            Room::Full
+    /// All sessions have been that are to be.
+    fn is_served(&self) -> bool {
+        self.sessions.is_some_and(|most| self.over >= most)
+    }
+
+    /// The sender of that challenge has the place from now on.
+    fn let_in(&mut self, number: usize, challenge: &Challenge, bytes: &[u8], about: &Received) -> Result<(), NetError> {
+        let reached_at = self.socket.reached_at();
+        let port = Port::new(self.config.clone(), self.clock, None, None)?;
+        if let Some(old) = self.places.get_mut(number).and_then(Option::as_mut) {
+            if let Outputs::Open(_, _, observer) = &mut old.outputs {
+                observer.on_event(about.at, &ReceiverEvent::Replaced);
+            }
+            old.serving.end.get_or_insert(ReceiveEnd::Replaced);
+            self.leave(number);
         }
-    }
-
-    /// The place of a sender that has it for a while, and has sent no media.
-    fn idle(&self) -> Option<usize> {
-        let now = self.clock.now();
-        let is_idle =
-            |place: &Place<H>| matches!(place.outputs, Outputs::NotYet) && now.since(place.serving.begun) >= IDLE;
-        self.places.iter().position(|place| place.as_ref().is_some_and(is_idle))
-    }
-
-    fn free_place(&mut self) -> Option<usize> {
-        let free = self.places.iter().position(Option::is_none);
-        let of_sessions = self.sessions.is_none_or(|most| self.over + (self.by_address.len() as u64) < most);
-        free.filter(|_| of_sessions).or_else(|| {
-            let idle = self.idle()?;
-            self.leave(idle);
-            Some(idle)
-        })
-    }
-
-    /// The sender of that challenge has a place from now on.
-    fn let_in(&mut self, number: usize, media: u32, challenge: &[u8], about: &Received) -> Result<(), NetError> {
-        let seal = self.seal.as_mut().map(|seal| seal.part(about.from));
-        let port = Port::new(self.config.clone(), self.clock, seal, None)?;
         let mut place = Place {
             before: port.counts(&self.socket),
-            serving: Serving::new(Box::new(port), Last::Whoever),
+            serving: Serving::new(Box::new(port), Last::No, true),
             outputs: Outputs::NotYet,
             address: about.from,
-            media,
-            reached_at: self.socket.reached_at(),
+            media: challenge.media.1,
+            reached_at: [reached_at, None],
             cpu: thread_cpu(),
         };
-        place.serving.port.now = place.serving.port.now.max(about.at);
+        let port = &mut place.serving.port;
+        port.seal = self.seal.as_mut().map(|seal| seal.part(about.from));
+        port.now = port.now.max(about.at);
         // A challenge has no media in it.
-        place.serving.datagram(challenge, about, &mut (), &mut ())?;
-        self.by_address.insert(about.from, number);
-        self.by_stream.insert(media, number);
+        let _ = place.serving.judge(bytes, about);
+        place.serving.port.session.on_proven();
+        self.roster.enter(number, self.clock.now(), about.from, place.media);
         self.alarms.set(number, about.at);
         if let Some(free) = self.places.get_mut(number) {
             *free = Some(place);
@@ -333,24 +342,19 @@ impl<H: Hall> All<'_, H> {
         if let Err(error) = place.serving.upkeep(socket, sink, observer, stop) {
             place.serving.end.get_or_insert(ReceiveEnd::Failed(error));
         }
-        // All that happened has been told, and no end was among it.
-        if was_gone {
+        // All that happened has been told.
+        if was_gone && place.serving.end.is_none() {
             let detail = "nothing but packets that are no media came".to_owned();
             let gone = NetError::PeerVanished { peer: place.address, detail };
-            place.serving.end.get_or_insert(ReceiveEnd::Failed(gone));
+            place.serving.end = Some(ReceiveEnd::Failed(gone));
         }
         let until = place.serving.drain(socket).map(|until| place.serving.until(until, sink));
         match (until, place.serving.port.session.peer()) {
             // Its sender has left without media.
             (Some(_), None) if matches!(place.outputs, Outputs::NotYet) => self.leave(number),
-            (Some(until), Some(address)) => {
-                if address != place.address {
-                    // The sender's address has changed; the address to answer from comes with its next datagram.
-                    self.by_address.remove(&place.address);
-                    self.by_address.insert(address, number);
-                    (place.address, place.reached_at) = (address, None);
-                }
+            (Some(until), Some(_)) => {
                 self.alarms.set(number, until);
+                self.follow(number);
             }
             // How it left is told at the next turn.
             (Some(_), None) => self.alarms.set(number, Instant::ZERO),
@@ -361,26 +365,40 @@ impl<H: Hall> All<'_, H> {
     /// The place is free again; what came is handed in.
     fn leave(&mut self, number: usize) {
         let Some(place) = self.places.get_mut(number).and_then(Option::take) else { return };
-        let Place { serving, outputs, address, media, before, cpu, reached_at } = place;
-        self.by_address.remove(&address);
-        self.by_stream.remove(&media);
+        let Place { mut serving, outputs, media, before, cpu, reached_at, .. } = place;
+        self.roster.leave(number);
         self.alarms.set(number, Instant::NEVER);
         self.socket.answer_from(reached_at);
-        let (session, sink) = match outputs {
+        if let (Some(seal), Some(own)) = (&mut self.seal, &mut serving.port.seal) {
+            seal.take_back(own);
+        }
+        let (session, report, sink) = match outputs {
             Outputs::NotYet => return,
             Outputs::Open(session, mut sink, _) => {
                 let report = serving.finish(&mut self.socket, None, &before, &mut sink, cpu);
-                (session, (report, Some(sink)))
+                (session, report, Some(sink))
             }
-            Outputs::Failed(session) => {
-                (session, (serving.finish(&mut self.socket, None, &before, &mut (), cpu), None))
-            }
+            Outputs::Failed(session) => (session, serving.finish(&mut self.socket, None, &before, &mut (), cpu), None),
         };
-        let (report, sink) = sink;
-        if !matches!(report.end, ReceiveEnd::Failed(NetError::PeerVanished { .. })) {
+        // Who fell silent, or whose address another has, may come again with the same stream.
+        if !matches!(report.end, ReceiveEnd::Failed(NetError::PeerVanished { .. }) | ReceiveEnd::Replaced) {
             self.door.on_ended(self.clock.now(), media);
         }
-        self.over += 1;
+        self.over += u64::from(report.counts);
         self.hall.end(session, report, sink);
+    }
+
+    fn counts(&self) -> HallReport {
+        let unsealed = self.seal.as_ref().map_or(0, ReceiverSeal::refused);
+        HallReport { door: self.door.stats(), unsealed, strays: self.strays }
+    }
+
+    fn tell_refused(&mut self, now: Instant) {
+        let (at, told) = self.told;
+        let counts = self.counts();
+        if counts != told && now.since(at) >= TOLD_APART {
+            self.told = (now, counts);
+            self.hall.on_refused(&counts);
+        }
     }
 }

@@ -119,10 +119,19 @@ impl Asking {
         taken
     }
 
-    /// One that was taken elsewhere.
-    pub(super) fn put(&mut self, from: SocketAddr, asker: Asker) {
-        if let Some(put) = self.push(from, asker.salt, asker.own, asker.ssrcs) {
-            put.heard = asker.heard;
+    /// All askers of all addresses, in the order in which they came; they are not here any more.
+    pub(super) fn take_all(&mut self) -> Vec<(SocketAddr, Asker)> {
+        let in_order = std::mem::take(&mut self.by_order).into_values();
+        self.by_salt.clear();
+        in_order.filter_map(|(from, salt)| Some((from, self.all.remove(&(from, salt))?))).collect()
+    }
+
+    /// One that was heard elsewhere; the newest, unless it has asked here too.
+    pub(super) fn put(&mut self, from: SocketAddr, salt: Salt, own: Salt, ssrcs: [u32; 4], heard: Heard) {
+        if self.get_mut(from, &salt).is_none()
+            && let Some(put) = self.push(from, salt, own, ssrcs)
+        {
+            put.heard = heard;
         }
     }
 

@@ -426,3 +426,26 @@ proptest! {
         prop_assert!(sender.open(&rtcp).is_none());
     }
 }
+
+#[test]
+fn what_a_sender_that_has_gone_had_asked_with_is_not_heard_again() {
+    let (mut sender, mut door) = (SenderSeal::new(key(), [1; SALT]), ReceiverSeal::new(key()));
+    let mut opened = Vec::new();
+    let mut open =
+        |end: &mut ReceiverSeal, bytes: &[u8]| end.open(bytes, from(), || Some([2; SALT]), &mut opened).is_some();
+    let asked: Vec<Vec<u8>> = (1..=3).map(|n| sender.seal(What::Challenge, &challenge(n)).unwrap().to_vec()).collect();
+    assert!(open(&mut door, &asked[0]));
+    // Its place ends, once before a packet under the session's keys has come, and once after.
+    let mut place = door.part(from());
+    assert!(open(&mut place, &asked[1]));
+    door.take_back(&mut place);
+    assert!(!open(&mut door, &asked[0]) && !open(&mut door, &asked[1]));
+    let mut place = door.part(from());
+    let answer = place.seal(What::Echo, &echo(2), from()).unwrap();
+    assert!(sender.open(answer).is_some());
+    say(&mut sender, &mut place);
+    door.take_back(&mut place);
+    assert!(asked[..2].iter().all(|old| !open(&mut door, old)));
+    assert!(open(&mut door, &asked[2]), "a new one");
+    assert_eq!(door.asking.len(), 1);
+}

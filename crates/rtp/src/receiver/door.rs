@@ -2,14 +2,16 @@
 //!
 //! The first challenge from an address is answered with an echo that says TAKEN and a number that follows from a secret, the address, the stream
 //! and the time; the next challenge, with that number as its proof, is let in [RFC 9000 §8.1.2]. So who forges addresses takes no place, and
-//! nothing is kept of anybody before: the door is as large after a million challenges as before. An echo is no longer than the challenge.
+//! nothing is kept of anybody before: the door is as large after a million challenges as before. An echo is no longer than the challenge,
+//! and to one network, whoever names it, go [`Answers`] in a bounded number.
 
 use super::{AllowedSender, TOLD_APART};
 use crate::challenge::{CONSENT, Challenge, Echo, Message};
 use crate::rtcp::{Compound, Rtcp};
+use crate::secret::Purpose;
 use crate::source::silent;
-use crate::{Datagram, Secret, What};
-use core::net::SocketAddr;
+use crate::{Datagram, Secret, What, packet};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use fairpace_units::{Class, Dscp, Duration, Ecn, Instant, Via};
 use std::collections::VecDeque;
 
@@ -17,6 +19,67 @@ use std::collections::VecDeque;
 const GOOD_FOR: Duration = Duration::from_secs(30);
 /// Streams that are known to have ended.
 const MOST_ENDED: usize = 1_024;
+
+/// Answers to one network leave so far apart in the long run: 100 a second, of 64 B with all headers.
+const ANSWERS_APART: Duration = Duration::from_millis(10);
+/// So many answers at once at least.
+const LEAST_BURST: u32 = 10;
+/// A sender begins with a question in each of two classes.
+const FIRST_QUESTIONS: u32 = 2;
+/// Rows of the sketch that bounds the answers, and counters of a row: 32 KiB.
+const ROWS: usize = 2;
+const COUNTERS: usize = 2_048;
+
+/// The part of an address that its owner cannot choose: all of IPv4, the first 64 bits of IPv6 [RFC 6177].
+pub fn network(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// How many answers have left to each network of late: a count-min sketch (Cormode and Muthukrishnan, 2005) of virtual schedules [ITU-T I.371].
+///
+/// Its size is fixed, and nobody chooses who shares a counter with whom: the hash is keyed. A network that shares one counter with a crowd has
+/// another in the second row.
+#[derive(Debug)]
+struct Answers {
+    /// When the next answer would leave if they were evenly spread.
+    next: [Vec<Instant>; ROWS],
+    /// So much earlier it may leave.
+    tolerance: Duration,
+}
+
+impl Answers {
+    /// So many may leave to a network at once.
+    fn new(burst: u32) -> Answers {
+        Answers {
+            next: core::array::from_fn(|_| vec![Instant::ZERO; COUNTERS]),
+            tolerance: ANSWERS_APART * burst.saturating_sub(1),
+        }
+    }
+
+    /// Whether one more answer may leave there; it is counted if so.
+    fn afford(&mut self, now: Instant, secret: &Secret, to: IpAddr) -> bool {
+        let network = match network(to) {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
+        };
+        let hash = secret.value(Purpose::Answers, u32::from(to.to_canonical().is_ipv6()), network);
+        let halves = [hash as u32, (hash >> 32) as u32];
+        let counters = self.next.iter_mut().zip(halves).filter_map(|(row, half)| row.get_mut(half as usize % COUNTERS));
+        let mut counters: Vec<&mut Instant> = counters.collect();
+        let Some(least) = counters.iter().map(|next| **next).min() else { return false };
+        if least > now + self.tolerance {
+            return false;
+        }
+        let next = least.max(now) + ANSWERS_APART;
+        for counter in &mut counters {
+            **counter = next.max(**counter);
+        }
+        true
+    }
+}
 
 /// Whether there is room behind a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +95,8 @@ pub enum Room {
 /// The verdict on a challenge at the door.
 #[derive(Debug)]
 pub enum AtDoor<'a> {
-    /// Nothing: its address is not one of those that are allowed, its stream has ended, or others were told just now that all places are taken.
+    /// Nothing: its address is not one of those that are allowed, its stream has ended, others were told just now that all places are taken, or
+    /// as many answers have left to its network as may.
     Ignored,
     /// This answer is to leave.
     Answer(Datagram<'a>),
@@ -49,6 +113,8 @@ pub struct DoorStats {
     pub full: u64,
     /// Challenges from an address that is not allowed.
     pub not_allowed: u64,
+    /// Challenges to which no answer left because too many had left to their network just now.
+    pub held_back: u64,
 }
 
 /// See the module's text.
@@ -61,19 +127,26 @@ pub struct Door {
     told: Option<Instant>,
     /// The streams that ended of late, and when; the newest last.
     ended: VecDeque<(u32, Instant)>,
+    answers: Answers,
     stats: DoorStats,
     buf: Vec<u8>,
 }
 
 impl Door {
-    /// A door for senders from these addresses (empty: from any); `dscp` is that of answers in the normal class.
-    pub fn new(secret: Secret, from: Vec<AllowedSender>, dscp: Dscp) -> Door {
+    /// A door for senders from these addresses (empty: from any) to so many places, which may all be asked for by one host at once; `dscp` is that
+    /// of answers in the normal class.
+    pub fn new(secret: Secret, from: Vec<AllowedSender>, dscp: Dscp, places: usize) -> Door {
         let (ended, buf) = (VecDeque::new(), Vec::new());
-        Door { secret, from, dscp, told: None, ended, stats: DoorStats::default(), buf }
+        let asked_at_once = FIRST_QUESTIONS.saturating_mul(u32::try_from(places).unwrap_or(u32::MAX));
+        let answers = Answers::new(LEAST_BURST.max(asked_at_once));
+        Door { secret, from, dscp, told: None, ended, answers, stats: DoorStats::default(), buf }
     }
 
     /// The challenge that a datagram begins with, if it does. Also of one with more behind it, such as a seal.
     pub fn challenge(datagram: &[u8]) -> Option<Challenge> {
+        if !packet::is_rtcp(datagram) {
+            return None;
+        }
         let Rtcp::App(app) = Compound::parse(datagram).ok()?.next()? else { return None };
         match Message::parse(&app) {
             Ok(Some(Message::Challenge(challenge))) => Some(challenge),
@@ -112,6 +185,10 @@ impl Door {
         let [new, old] = [epoch + 1, epoch].map(|epoch| self.secret.proof(media, from, epoch as u64));
         if challenge.proof.is_some_and(|proof| [new, old].contains(&proof)) {
             return AtDoor::Shown;
+        }
+        if !self.answers.afford(now, &self.secret, from.ip()) {
+            self.stats.held_back += 1;
+            return AtDoor::Ignored;
         }
         self.stats.asked += 1;
         let taken = Echo { taken: true, next_report: new, ..Self::echo(challenge, dscp, ecn) };
@@ -175,7 +252,7 @@ mod tests {
     const MARKS: (Dscp, Ecn) = (Dscp::DEFAULT, Ecn::NotEct);
 
     fn door() -> Door {
-        Door::new(Secret::from_seed(1), Vec::new(), Dscp::DEFAULT)
+        Door::new(Secret::from_seed(1), Vec::new(), Dscp::DEFAULT, 4)
     }
 
     fn at(n: u16) -> SocketAddr {
@@ -220,7 +297,7 @@ mod tests {
         assert!(!shown(&mut door, 0.1, &other, at(1)), "of another stream");
         assert!(!shown(&mut door, 0.1, &challenge(2, proof.map(|p| p ^ 1)), at(1)), "a guess");
         assert!(
-            !Door::new(Secret::from_seed(2), Vec::new(), Dscp::DEFAULT)
+            !Door::new(Secret::from_seed(2), Vec::new(), Dscp::DEFAULT, 4)
                 .judge(now, &challenge(2, proof), MARKS, at(1), Room::Free)
                 .is_shown(),
             "of another receiver"
@@ -255,9 +332,38 @@ mod tests {
     }
 
     #[test]
+    fn to_one_network_go_a_hundred_answers_a_second_whoever_asks_in_its_name_and_others_are_answered() {
+        let mut door = door();
+        let size = door.answers.next.iter().map(Vec::len).sum::<usize>();
+        let victim = |n: u64| SocketAddr::from(([0x2001, 0xdb8, 0, 7, n as u16, 0, 0, 1], n as u16));
+        let (mut answers, mut in_a_slot) = (0, [0; 20]);
+        for n in 0..40_000_u64 {
+            let now = Instant::from_nanos(n * 50_000); // 20,000 a second
+            for from in [SocketAddr::from(([192, 0, 2, 7], n as u16)), victim(n)] {
+                if !matches!(door.judge(now, &challenge(n, None), MARKS, from, Room::Free), AtDoor::Ignored) {
+                    answers += u64::from(from.is_ipv4());
+                    in_a_slot[(n / 2_000) as usize] += 1;
+                }
+            }
+            if n.is_multiple_of(4_000) {
+                let other = SocketAddr::from(([198, 51, 100, (n / 4_000) as u8], 5_004));
+                assert!(told(&door.judge(now, &challenge(n, None), MARKS, other, Room::Free)).taken, "{n}");
+            }
+        }
+        assert!((200..=210).contains(&answers), "{answers} in two seconds");
+        assert!(in_a_slot[0] <= 2 * 20 && in_a_slot[1..].iter().all(|n| *n <= 2 * 10 + 2), "{in_a_slot:?}");
+        assert_eq!(door.answers.next.iter().map(Vec::len).sum::<usize>(), size);
+        assert!(door.stats().held_back > 79_000);
+        // Who shows the number is let in, whoever else asks in its name.
+        let now = Instant::from_secs_f64(2.0);
+        let proof = door.secret.proof(7, victim(1), u64::from(1_u8));
+        assert!(door.judge(now, &challenge(1, Some(proof)), MARKS, victim(1), Room::Free).is_shown());
+    }
+
+    #[test]
     fn a_stream_that_has_ended_and_an_address_that_is_not_named_get_no_answer() {
         let from = vec!["192.0.2.0".parse().unwrap()];
-        let mut door = Door::new(Secret::from_seed(1), from, Dscp::DEFAULT);
+        let mut door = Door::new(Secret::from_seed(1), from, Dscp::DEFAULT, 4);
         let now = Instant::from_secs_f64(1.0);
         let other = SocketAddr::from(([192, 0, 2, 9], 1));
         assert!(matches!(door.judge(now, &challenge(1, None), MARKS, other, Room::Free), AtDoor::Ignored));

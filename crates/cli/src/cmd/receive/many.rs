@@ -1,6 +1,6 @@
 //! `fairpace receive --senders N`: several senders at a time.
 
-use super::session::{Files, Live, tell};
+use super::session::{Files, Live, outcome, tell};
 use crate::args::{Receive as Args, Sessions};
 use crate::error::{Failure, Outcome, code};
 use crate::outputs::raise_file_limit;
@@ -8,9 +8,10 @@ use crate::stop::Stop;
 use crate::term::note;
 use fairpace_media::{PlayoutParams, Recorder};
 use fairpace_net::NetError;
-use fairpace_net::receive::{Hall, ReceiveConfig, ReceiveEnd, ReceiveReport, Receiver};
+use fairpace_net::receive::{Hall, HallReport, ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_units::{Bytes, Duration};
-use std::io;
+use serde_json::json;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -46,19 +47,16 @@ pub(super) fn serve(args: &Args, receiver: Receiver, files: Files, playout: Play
         Sessions::Number(n) => Some(n),
         Sessions::Forever => None,
     };
-    let mut all = All { args, files, playout, recordings: Vec::new(), told: Ok(()), failed: None };
+    let mut all = All { args, files, playout, recordings: Vec::new(), warned: [false; 4], told: Ok(()), failed: None };
+    all.files.ask()?;
     let counts = receiver.serve_many(args.senders as usize, sessions, &mut all, stop.flag())?;
+    all.files.unasked()?;
     all.told?;
-    let refused: Vec<String> = [
-        (counts.door.full, "that asked while all places were taken"),
-        (counts.door.not_allowed, "from addresses that `--from` does not name"),
-        (counts.unsealed, "that the key does not open, or that came again"),
-        (counts.strays, "of those who had no place"),
-    ]
-    .iter()
-    .filter(|(n, _)| *n > 0)
-    .map(|(n, why)| format!("{n} {why}"))
-    .collect();
+    if args.json {
+        writeln!(io::stdout(), "{}", refused_json(&counts))?;
+    }
+    let refused: Vec<String> =
+        refused(&counts).iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !refused.is_empty() {
         note(args.quiet, &format!("datagrams that belonged to no session: {}", refused.join(", ")));
     }
@@ -69,6 +67,29 @@ pub(super) fn serve(args: &Args, receiver: Receiver, files: Files, playout: Play
     }
 }
 
+/// The counts of refused datagrams, each with its reason.
+fn refused(counts: &HallReport) -> [(u64, &'static str); 4] {
+    [
+        (counts.unsealed, "that the key does not open, or that came again"),
+        (counts.door.not_allowed, "from addresses that `--from` does not name"),
+        (counts.door.full, "that asked while all places were taken"),
+        (counts.strays, "of those who had no place"),
+    ]
+}
+
+/// The last object of `--json`.
+fn refused_json(counts: &HallReport) -> serde_json::Value {
+    let HallReport { door, unsealed, strays } = counts;
+    json!({
+        "session": null,
+        "unsealed_datagrams": unsealed,
+        "not_allowed_datagrams": door.not_allowed,
+        "refused_challenges": door.full,
+        "unanswered_challenges": door.held_back,
+        "other_senders_datagrams": strays,
+    })
+}
+
 /// All sessions, those that are over included.
 struct All<'a> {
     args: &'a Args,
@@ -76,6 +97,8 @@ struct All<'a> {
     playout: PlayoutParams,
     /// Of sessions that go on, with their numbers.
     recordings: Vec<(u64, PathBuf)>,
+    /// Kinds of refused datagrams that have been told of.
+    warned: [bool; 4],
     /// Whether summaries could be written.
     told: Outcome,
     /// The first that failed.
@@ -87,7 +110,7 @@ impl Hall for All<'_> {
     type Observer = Live;
 
     fn begin(&mut self, session: u64, _: SocketAddr) -> Result<(Recorder, Live), NetError> {
-        let opened = self.files.next(self.args);
+        let opened = self.files.next(self.args).and_then(|opened| self.files.ask().map(|()| opened));
         let (recording, stats) =
             opened.map_err(|e| NetError::Io { what: "open a session's files", source: io::Error::other(e.message) })?;
         let mut recorder = Recorder::new(self.playout);
@@ -98,21 +121,26 @@ impl Hall for All<'_> {
         Ok((recorder, Live::new(self.args, session, stats)))
     }
 
+    /// Somebody sends in vain, and does not know why.
+    fn on_refused(&mut self, counts: &HallReport) {
+        for ((n, what), warned) in refused(counts).into_iter().zip(&mut self.warned) {
+            if n > 0 && !std::mem::replace(warned, true) {
+                note(self.args.quiet, &format!("note: datagrams come {what}"));
+            }
+        }
+    }
+
     fn end(&mut self, session: u64, report: ReceiveReport, sink: Option<Recorder>) {
         let totals = sink.map(|recorder| *recorder.playout().totals()).unwrap_or_default();
         if self.told.is_ok() {
             self.told = tell(self.args, session, &report, &totals);
         }
-        let is_written = match report.end {
-            ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced | ReceiveEnd::Interrupted => true,
-            ReceiveEnd::Failed(error) => {
-                note(self.args.quiet, &format!("session {session}: {error}"));
-                let failure = Failure::from(error);
-                let is_written = failure.code != code::FAILED;
-                self.failed.get_or_insert(failure);
-                is_written
-            }
-        };
+        let failed = outcome(report.end).err().filter(|failure| failure.code != code::INTERRUPTED);
+        let is_written = failed.as_ref().is_none_or(|failure| failure.code != code::FAILED);
+        if let Some(failure) = failed {
+            note(self.args.quiet, &format!("session {session}: {}", failure.message));
+            self.failed.get_or_insert(failure);
+        }
         if let Some(at) = self.recordings.iter().position(|(number, _)| *number == session) {
             let (_, path) = self.recordings.swap_remove(at);
             if totals.frames.in_time > 0 && is_written {

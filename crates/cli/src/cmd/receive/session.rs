@@ -1,7 +1,7 @@
 //! The files of a session, and its numbers while the session runs and in the end.
 
 use crate::args::{Receive as Args, Sessions};
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, code};
 use crate::opener::Opener;
 use crate::outputs;
 use crate::stats::Stats;
@@ -31,6 +31,15 @@ pub(super) fn tell(args: &Args, number: u64, report: &ReceiveReport, totals: &Pl
         summary(&mut std::io::stderr().lock(), head, report, totals)
     } else {
         summary(&mut out, head, report, totals)
+    }
+}
+
+/// The end of a session, for the exit code.
+pub(super) fn outcome(end: ReceiveEnd) -> Outcome {
+    match end {
+        ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced => Ok(()),
+        ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
+        ReceiveEnd::Failed(error) => Err(Failure::from(error)),
     }
 }
 
@@ -92,6 +101,16 @@ impl Files {
             (None, None) => Stats::open(args.stats.as_deref().filter(|path| Stats::is_stdout(Some(path))), false)?,
         };
         Ok((recording, stats))
+    }
+
+    /// The next session's files are opened meanwhile.
+    pub(super) fn ask(&mut self) -> Outcome {
+        self.numbered.as_mut().filter(|_| !self.enough).map_or(Ok(()), Opener::ask)
+    }
+
+    /// The files that were asked for are not needed.
+    pub(super) fn unasked(&mut self) -> Outcome {
+        self.numbered.as_mut().map_or(Ok(()), Opener::unasked)
     }
 
     /// The files that were opened last are not needed.

@@ -19,6 +19,7 @@ use fairpace_units::{Duration, Instant, RandomStream};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 /// Synthetic pictures are taken at times spread over this.
@@ -117,6 +118,12 @@ fn ready(streams: &Streams, index: usize, spec: &StreamSpec, family: Family) -> 
         SourceSpec::Sizes(path) => SourceSpec::Sizes(streams.resolve(&path.to_string_lossy())),
         other => other,
     };
+    if let SourceSpec::File(path) | SourceSpec::Sizes(path) = &source
+        && std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo() || about.file_type().is_socket())
+    {
+        let wrong = "is a pipe: it would hold up all streams while it has nothing";
+        return Err(refuse("source", wrong, "a file; `cat PIPE | fairpace send -` sends it, alone").into());
+    }
     let size = spec.size.as_deref().map(picture_size).transpose();
     let size =
         size.map_err(|wrong| refuse("size", &format!("is no size: {wrong}"), "a width and a height, as in `640x360`"))?;
