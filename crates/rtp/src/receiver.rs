@@ -530,7 +530,7 @@ impl ReceiverSession {
                         if self.place.is_open_to_challenge(now, &challenge, from) {
                             self.on_challenge(now, challenge, echo, len);
                         } else {
-                            self.place.queue(now, Waiting { challenge, echo, len });
+                            self.place.queue(now, Waiting { challenge, echo, len, told: 0 });
                         }
                     }
                     _ if !free => {}
@@ -572,7 +572,7 @@ impl ReceiverSession {
             let proof = self.secret.proof(c.media.1, echo.to, self.place.holders());
             if c.proof == Some(proof) {
                 if self.place.announced_media() != Some(c.media.1) && self.ends_for_another(now) {
-                    return self.place.wait(Waiting { challenge: c, echo, len });
+                    return self.place.wait(Waiting { challenge: c, echo, len, told: 0 });
                 }
                 self.forget();
                 is_shown = true;
@@ -622,6 +622,7 @@ impl ReceiverSession {
             for w in self.place.take_waiting(now) {
                 if self.place.is_open_to_challenge(now, &w.challenge, w.echo.to) {
                     self.on_challenge(now, w.challenge, w.echo, w.len);
+                    self.place.on_echoed(w.echo.to, w.told);
                 }
             }
             return Step::Again;

@@ -566,3 +566,25 @@ fn who_does_not_hear_what_goes_to_its_address_shows_no_proof() {
     hand_in(&mut heard, at(0.1), c, own);
     assert_eq!((heard.stats().proven, told(&mut heard, at(0.1))), (true, vec![]), "and it is not asked again");
 }
+
+#[test]
+fn who_was_told_to_wait_and_gets_the_place_was_sent_three_times_as_much_at_most() {
+    let elsewhere: SocketAddr = ELSEWHERE.parse().unwrap();
+    let Two { mut p, mut second, .. } = Two::begun();
+    let (what, bytes, dscp) = leaving(&mut second, p.now).remove(0);
+    assert_eq!(what, What::Challenge);
+    // In the name of an address that hears the answers and says nothing. The first ends, and so it gets the place.
+    p.receiver.handle_datagram(p.now, &bytes, dscp, Ecn::NotEct, elsewhere);
+    p.sender.stop(p.now);
+    p.run_until(at(60.0));
+    let sent: Vec<usize> = p
+        .strangers
+        .unwrap()
+        .iter()
+        .map(|(to, bytes)| (*to, bytes.len()))
+        .filter(|(to, _)| *to == elsewhere)
+        .map(|(_, len)| len)
+        .collect();
+    assert!(sent.len() > 2, "told to wait, let in, and reports: {sent:?}");
+    assert!(sent.iter().sum::<usize>() <= 3 * bytes.len(), "{sent:?} B for {}", bytes.len());
+}

@@ -1,7 +1,7 @@
 //! One receiver serves one sender at a time: who has the place, who asks for it, and what may be sent there.
 
 use crate::budget::Budget;
-use crate::challenge::{CONSENT, Challenge};
+use crate::challenge::{CONSENT, Challenge, LEN};
 use crate::source::silent;
 use core::net::SocketAddr;
 use fairpace_units::{Class, Dscp, Duration, Ecn, Instant, QsOption};
@@ -98,6 +98,8 @@ pub(super) struct Waiting {
     pub(super) challenge: Challenge,
     pub(super) echo: PendingEcho,
     pub(super) len: usize,
+    /// Bytes of the echo that told its sender to wait.
+    pub(super) told: usize,
 }
 
 #[derive(Debug, Default)]
@@ -275,10 +277,11 @@ impl Place {
     }
 
     /// A challenge from another address waits until the place is free, and its sender is told so.
-    pub(super) fn queue(&mut self, now: Instant, waiting: Waiting) {
+    pub(super) fn queue(&mut self, now: Instant, mut waiting: Waiting) {
         let normal = waiting.challenge.class == Class::Normal;
         if normal && self.told.is_none_or(|told| now.since(told) >= TOLD_APART) {
             self.told = Some(now);
+            waiting.told = LEN;
             self.push_echo(PendingEcho { busy: true, ..waiting.echo });
         }
         self.wait(waiting);

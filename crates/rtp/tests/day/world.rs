@@ -152,7 +152,7 @@ struct Machine {
 
 pub(crate) struct World {
     pub(crate) now: Instant,
-    /// From when on the sender's datagrams are printed.
+    /// From when on both ends' datagrams are printed.
     pub(crate) trace_from: Instant,
     scheme: &'static str,
     settings: Settings,
@@ -528,6 +528,10 @@ impl World {
         while let Some((arrived, parcel)) = self.machines[1].socket.pop_front() {
             let at = if self.now.since(arrived) > Duration::from_secs(1) { self.now } else { arrived };
             self.amplification.on_received(parcel.from, parcel.bytes.len());
+            if self.now >= self.trace_from {
+                let (len, left) = (parcel.bytes.len(), parcel.left);
+                eprintln!("{} the receiver <- {}: {len} B of {left:?}", self.now, parcel.from);
+            }
             if parcel.via == Via::Tcp && !self.receiver.has_tcp() {
                 if self.receiver.wants_tcp()
                     && let Some(bytes) = self.receiver.accept_tcp(at, &parcel.bytes, parcel.from.ip())
@@ -580,6 +584,9 @@ impl World {
             match self.receiver.poll(self.now) {
                 Out::Datagram(d) => {
                     let to = d.to.ok_or("a datagram of the receiver to nobody")?;
+                    if self.now >= self.trace_from {
+                        eprintln!("{} the receiver -> {to}: {:?} {} B", self.now, d.what, d.bytes.len());
+                    }
                     self.amplification.on_sent(to, d.bytes.len())?;
                     if to.ip() != IpAddr::from(SENDER) {
                         continue;
