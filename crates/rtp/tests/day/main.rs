@@ -3,8 +3,8 @@
 //! whose ends media must flow.
 //!
 //! `cargo test` runs half an hour of each scheme. `FAIRPACE_DAY=24` (hours) is what `make soak` runs; `FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=7` is
-//! another day, and `FAIRPACE_DAY_SCHEME=rcs` that of one scheme. A failure tells all three, and the same again fails at the same instant; `FAIRPACE_DAY_TRACE=SECONDS` prints what the sender
-//! sends and hears from then on.
+//! another day, and `FAIRPACE_DAY_SCHEME=rcs` that of one scheme. A failure tells all three, and the same again fails at the same instant; `FAIRPACE_DAY_TRACE=SECONDS` prints what both
+//! ends send and hear from then on.
 
 mod watch;
 mod weather;
