@@ -1,14 +1,21 @@
 //! Acknowledgements with a sack vector ([`wire`]), which prove what they claim as per-packet feedback does.
+//!
+//! One vector tells of nine packets, so that a nonce that was damaged on its way spoils nine sums. A window of fewer packets would
+//! run into its timeout before the nonce has left the vector, and then send one packet for each timeout. So an ACK whose sum is
+//! wrong by as much as the one before it is believed about what that one did not claim ([`Refused::unclaimed`]): what is wrong is
+//! in both, and the difference of the sums proves the rest.
 
 pub mod wire;
 
 use self::wire::Ack;
-use super::trust::PeerClock;
+use super::trust::{PeerClock, Trust};
 use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
 use crate::ntp;
 use crate::receiver::sources::Sources;
+use crate::sent::Streams;
 use crate::wire::micros;
 use fairpace_control::feedback::Message;
+use fairpace_control::sack_vector::VECTOR_BITS;
 use fairpace_control::{Arrival, SackReceiver, SackVector};
 use fairpace_units::{Class, Duration, Instant, Kind};
 use std::collections::VecDeque;
@@ -16,12 +23,36 @@ use std::collections::VecDeque;
 /// ACKs that wait for a driver that hands in many packets before it drains.
 const MOST_ACKS: usize = 256;
 
+/// An ACK that was not believed.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    number: u32,
+    ack: u32,
+    vector: u8,
+    /// The excess of its sum of nonces.
+    excess: u32,
+}
+
+impl Refused {
+    /// The vector of `ack` without what this ACK claimed, if the rest of it and packet `ack_a` are proven: its sum has as much
+    /// `excess`, and both tell of some packet. Who has not the nonces of the rest would have to guess their sum, whatever this ACK said.
+    fn unclaimed(self, ack: &Ack, excess: u32) -> Option<u8> {
+        let step = ack.ack.wrapping_sub(self.ack) & 0xff_ffff;
+        if !(1..=VECTOR_BITS).contains(&step) || excess != self.excess {
+            return None;
+        }
+        // Bit 0 is packet `ack_a` of this ACK, then of `ack`.
+        let claimed = (u32::from(self.vector) << 1 | 1) << step;
+        Some(ack.vector & !(claimed >> 1) as u8)
+    }
+}
+
 /// The sender's end.
 #[derive(Debug, Default)]
 pub(crate) struct Sender {
     clock: PeerClock,
-    /// Report number and `ack_a` of the last ACK that was not believed, if none was since.
-    false_ack: Option<(u32, u32)>,
+    /// The newest ACK that was not believed, if none was believed whole since.
+    refused: Option<Refused>,
     /// The vector that is being told.
     told: Option<SackVector>,
 }
@@ -31,30 +62,15 @@ impl Sender {
         let Lent { trust, streams, .. } = lent;
         trust.check_peer(ack.receiver)?;
         trust.check_number(ack.number)?;
-        let ssrc = streams.media.ssrc;
         let newest = streams.media.index_24(ack.ack);
-        if trust.check_nonces {
-            let told = ack.claimed().rev().map(|behind| newest?.checked_sub(behind));
-            let claimed = trust.claimed(ssrc, newest.map(|newest| newest.saturating_sub(8)), told);
-            // A false ACK that comes twice is one lie; and a packet's number that was damaged on its way stands in all
-            // ACKs until a larger one arrives.
-            let told_before = self.false_ack.is_some_and(|(number, before)| {
-                ack.number.wrapping_sub(number) as i32 <= 0 || (claimed.unsent && ack.ack == before)
-            });
-            if let Err(refusal) = trust.judge(claimed, ack.nonce_sum, told_before, streams) {
-                self.false_ack = Some((ack.number, ack.ack));
-                return Err(refusal);
-            }
-            self.false_ack = None;
-        }
+        let vector = self.proven(ack, newest, trust, streams)?;
         trust.accept(ack.number);
-        trust.forgive();
         let arrived_at = ntp::from_65536ths(self.clock.unwrap(ack.arrival));
         // Data has no other stream here: the flow's numbers run as this one's.
         let sent = newest.and_then(|index| streams.media.sent(index));
         self.told = sent.map(|sent| SackVector {
             ack: (sent.number & 0xff_ffff) as u32,
-            vector: ack.vector,
+            vector,
             rwnd: ack.rwnd.map(u32::from),
             ecn: ack.ecn,
             ack_delay: Duration::from_micros(ack.delay.into()),
@@ -63,6 +79,38 @@ impl Sender {
         let seen = [self.told.is_some().then_some((Class::Normal, ack.dscp)), None, None, None];
         let message = self.told.as_ref().map(Message::SackVector);
         Ok(Heard { untold: &[], message, proof: Proof::Proven, seen, reporter: ack.receiver })
+    }
+
+    /// The vector of `ack`, whose packet `ack_a` has index `newest`, as far as it is proven.
+    fn proven(
+        &mut self,
+        ack: &Ack,
+        newest: Option<u64>,
+        trust: &mut Trust,
+        streams: &mut Streams,
+    ) -> Result<u8, Refusal> {
+        if trust.check_nonces {
+            let told = ack.claimed().rev().map(|behind| newest?.checked_sub(behind));
+            let claimed = trust.claimed(streams.media.ssrc, newest.map(|newest| newest.saturating_sub(8)), told);
+            let excess = ack.nonce_sum.wrapping_sub(claimed.nonce_sum);
+            let unclaimed = self.refused.filter(|_| !claimed.unsent && excess != 0);
+            if let Some(vector) = unclaimed.and_then(|refused| refused.unclaimed(ack, excess)) {
+                return Ok(vector);
+            }
+            // A false ACK that comes twice is one lie; and a packet's number that was damaged on its way stands in all
+            // ACKs until a larger one arrives.
+            let older = self.refused.is_some_and(|r| ack.number.wrapping_sub(r.number) as i32 <= 0);
+            let same = self.refused.is_some_and(|r| claimed.unsent && ack.ack == r.ack);
+            if let Err(refusal) = trust.judge(claimed, ack.nonce_sum, older || same, streams) {
+                if !older {
+                    self.refused = Some(Refused { number: ack.number, ack: ack.ack, vector: ack.vector, excess });
+                }
+                return Err(refusal);
+            }
+            self.refused = None;
+        }
+        trust.forgive();
+        Ok(ack.vector)
     }
 }
 

@@ -91,7 +91,7 @@ impl ReplayWindow {
 pub(crate) struct Claimed {
     ssrc: u32,
     /// The sum that the claim must have.
-    nonce_sum: u32,
+    pub(crate) nonce_sum: u32,
     /// Packets among the claimed ones that were never sent.
     pub(crate) unsent: bool,
     /// Index of the last packet claimed.
