@@ -25,6 +25,11 @@ impl Program {
         command.args(["-q", "-chunk:1316", from, to]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().ok().map(Program)
     }
+
+    /// How it has ended, if it has.
+    fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.0.try_wait().unwrap()
+    }
 }
 
 fn free_port() -> u16 {
@@ -44,19 +49,19 @@ fn srt_flows_from_the_listener_behind_the_relay_to_the_caller_before_it() {
     thread::scope(|scope| {
         let running = scope.spawn(|| relay.run(|_| {}, &stop).unwrap());
         let from = Program::srt(&format!("udp://:{source}"), &format!("srt://:{listener}?mode=listener&latency=50"));
-        let Some(_from) = from else {
+        let Some(mut from) = from else {
             eprintln!("skipped: srt-live-transmit is not installed");
             stop.store(true, Ordering::Relaxed);
             return;
         };
         let caller = format!("srt://127.0.0.1:{entrance}?mode=caller&latency=50");
-        let _to = Program::srt(&caller, &format!("udp://127.0.0.1:{screen_port}")).unwrap();
+        let mut to = Program::srt(&caller, &format!("udp://127.0.0.1:{screen_port}")).unwrap();
         let camera = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut shown = 0;
         let mut packet = [0; 2_000];
         // 1,316 B each 5 ms are 2 Mbit/s; the handshake alone would pay for one such packet.
         for _ in 0..4_000 {
-            if shown >= 400 {
+            if shown >= 400 || from.ended().is_some() {
                 break;
             }
             let _ = camera.send_to(&[0x47; 1_316], (Ipv4Addr::LOCALHOST, source));
@@ -66,7 +71,12 @@ fn srt_flows_from_the_listener_behind_the_relay_to_the_caller_before_it() {
         }
         stop.store(true, Ordering::Relaxed);
         let report = running.join().unwrap();
-        assert!(shown >= 400, "{shown} packets shown: {report:?}");
-        assert_eq!((report.clients, report.withheld), (1, 0), "{report:?}");
+        let (clients, withheld) = (report.clients, report.withheld);
+        let ended = (from.ended(), to.ended());
+        assert!(
+            shown >= 400,
+            "{shown} packets shown, {clients} clients, {withheld:?} withheld; the listener and the caller have ended: {ended:?}"
+        );
+        assert_eq!((clients, withheld), (1, 0));
     });
 }

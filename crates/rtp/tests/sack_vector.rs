@@ -347,6 +347,21 @@ fn a_false_claim_told_again_with_true_ones_is_not_credited() {
     assert!(lost > 20 && c.lost.abs_diff(lost) <= 1, "{c:?}, {lost} lost, {:?}", p.sender.stats().rejected);
 }
 
+/// The sums of a liar that does not know the nonces are wrong by another number each time.
+#[test]
+fn a_sum_that_is_wrong_by_another_number_than_the_one_before_proves_nothing() {
+    let mut p = usual(&[("rwnd", "40")]);
+    let mut n = 0_u32;
+    p.back.disturb = rewrite(move |ack| {
+        n += 1;
+        vec![Ack { nonce_sum: ack.nonce_sum.wrapping_add(n.saturating_sub(200)), ..ack }]
+    });
+    p.run_until(at(20.0));
+    assert_eq!(p.stopped.map(|s| s.1), Some(StopReason::PeerLied));
+    let (c, rejected) = (p.sender.flow().counters().data, p.sender.stats().rejected);
+    assert!(c.acked == 200 && rejected.nonce >= 3, "{c:?}, {rejected:?}");
+}
+
 #[test]
 fn a_damaged_number_costs_one_packet_and_makes_no_liar() {
     let mut p = usual(&[("rwnd", "40")]);
