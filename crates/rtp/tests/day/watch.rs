@@ -16,8 +16,9 @@ const WINDOW: u64 = 4_096;
 /// A process that sends, as far as the rules need it.
 #[derive(Debug)]
 pub(crate) struct OfSender {
-    /// When the last word of the receiver left it that has arrived.
+    /// When the last word of the receiver left it that has arrived; a word from before the process began is to another.
     word: Option<Instant>,
+    began: Instant,
     /// Bytes that have left beyond the highest rate, and when that was.
     level: f64,
     at: Instant,
@@ -27,12 +28,14 @@ pub(crate) struct OfSender {
 
 impl OfSender {
     pub(crate) fn new(now: Instant, cap: Rate, packet: u64) -> OfSender {
-        OfSender { word: None, level: 0.0, at: now, cap, packet }
+        OfSender { word: None, began: now, level: 0.0, at: now, cap, packet }
     }
 
     /// A datagram of the receiver arrives that left it then.
     pub(crate) fn on_word(&mut self, left: Instant) {
-        self.word = Some(self.word.map_or(left, |word| word.max(left)));
+        if left >= self.began {
+            self.word = self.word.max(Some(left));
+        }
     }
 
     /// `Err` with what is wrong with this datagram.
