@@ -35,7 +35,7 @@ def _client(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        hint = f"`{sys.executable} -m pip install 'fairpace[dask]'`"
+        hint = f"`{sys.executable} -m pip install 'distributed>=2026.8'`, or './python[dask]' in the repository"
         raise _Refused("usage", f"`{sys.executable}` has no Dask: {error}", hint) from error
     try:
         return Client(address, timeout="10 s")
@@ -50,7 +50,7 @@ def _sweep(asked: dict[str, Any]) -> None:
         raise _Refused(
             "usage",
             f"the command is version {asked['version']}, and the package of `{sys.executable}` is {fairpace.__version__}",
-            f"`{sys.executable} -m pip install 'fairpace[dask]=={asked['version']}'`, there and at the workers",
+            f"install the wheel of version {asked['version']}, or `./python[dask]` of its repository, there and at the workers",
         )
     scenario = fairpace.Scenario.parse(asked["scenario"], asked["file"])
 

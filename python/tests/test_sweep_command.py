@@ -193,7 +193,7 @@ def test_what_is_missing_is_named_with_the_remedy(start, file, tmp_path):
     refused(2, "there is no Python: `/nowhere/python`", "FAIRPACE_PYTHON names it", FAIRPACE_PYTHON="/nowhere/python")
     # An interpreter without the environment's packages.
     bare = pathlib.Path(sys.executable).resolve()
-    refused(2, "no package `fairpace`", "-m pip install 'fairpace[dask]'", FAIRPACE_PYTHON=str(bare), PYTHONPATH="")
+    refused(2, "no package `fairpace`", "-m pip install './python[dask]'", FAIRPACE_PYTHON=str(bare), PYTHONPATH="")
     refused(5, "no scheduler at `tcp://127.0.0.1:9`", "as `dask scheduler` prints it")
     refused(2, "`--dask` is for simulations", "leave one out", ("--world", "emu"))
     _, err = ended(start(*words, "--jobs", "2"), 2)
@@ -207,7 +207,7 @@ def test_a_package_without_dask_or_of_another_version_is_named(start, file, tmp_
     (tmp_path / "without" / "distributed").mkdir(parents=True)
     (tmp_path / "without" / "distributed" / "__init__.py").write_text("raise ImportError('not here')")
     _, err = ended(start(*words, PYTHONPATH=str(tmp_path / "without")), 2)
-    assert "has no Dask: not here" in err and "pip install 'fairpace[dask]'" in err
+    assert "has no Dask: not here" in err and "./python[dask]" in err
 
     other = tmp_path / "other" / "fairpace"
     shutil.copytree(pathlib.Path(fairpace.__file__).parent, other)
@@ -215,7 +215,7 @@ def test_a_package_without_dask_or_of_another_version_is_named(start, file, tmp_
         package.write('\n__version__ = "0.0.1"\n')
     _, err = ended(start(*words, PYTHONPATH=str(other.parent)), 2)
     assert f"the command is version {fairpace.__version__}, and the package of `{sys.executable}` is 0.0.1" in err
-    assert f"fairpace[dask]=={fairpace.__version__}" in err
+    assert f"the wheel of version {fairpace.__version__}" in err
     assert not (tmp_path / "never").exists()
 
 

@@ -41,7 +41,8 @@ impl From<NetError> for Failure {
             NetError::PeerUnreachable { .. }
             | NetError::NoCommonKey { .. }
             | NetError::NoSender { .. }
-            | NetError::NothingArrived { .. } => libc::ETIMEDOUT,
+            | NetError::NothingArrived { .. }
+            | NetError::Untold { .. } => libc::ETIMEDOUT,
             NetError::PeerBusy { .. } | NetError::PeerEnded { .. } => libc::EBUSY,
             NetError::NoTcpHalf { .. } => libc::ECONNREFUSED,
             NetError::PeerVanished { .. } => libc::ECONNRESET,

@@ -323,8 +323,15 @@ fn a_folder_of_something_else_is_refused_and_stays_as_it_is() {
     assert_eq!(folder.batches(), kept);
     assert!(matches!(open(&other_code, true), Err(SweepError::Busy { .. })), "another shard is at work");
     drop(beside);
+    // The tables of the sweep that goes, and a file that no sweep makes.
+    std::fs::create_dir_all(folder.0.join("groups/rtt=1")).unwrap();
+    for name in ["groups.csv", "manifest.json", "report.html", "groups/rtt=1/part.parquet", "notes.txt"] {
+        std::fs::write(folder.0.join(name), "x").unwrap();
+    }
     open(&other_code, true).unwrap();
     assert!(folder.batches().is_empty());
+    let left = ["groups.csv", "manifest.json", "report.html", "groups", "notes.txt"].map(|n| folder.0.join(n).exists());
+    assert_eq!(left, [false, false, false, false, true]);
     // Somebody's folder.
     let somebodys = Folder::new("somebodys");
     std::fs::create_dir_all(&somebodys.0).unwrap();

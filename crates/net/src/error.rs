@@ -124,6 +124,16 @@ pub enum NetError {
         /// Since the first of them.
         elapsed: Duration,
     },
+    /// The session came to its end, and the receiver had told of none of its last packets.
+    #[error("{peer} has told of none of the last {packets} packets, which left in {}: whether they arrived is not known", format_duration(*.silence))]
+    Untold {
+        /// To whom.
+        peer: SocketAddr,
+        /// Packets that it would have told of.
+        packets: u64,
+        /// Since the first of them.
+        silence: Duration,
+    },
     /// The peer's feedback cannot be true.
     #[error("{peer} sends feedback that cannot be true: {detail}")]
     PeerLies {
@@ -227,6 +237,9 @@ impl NetError {
             }
             NetError::NothingArrived { .. } => {
                 "small packets pass and media do not, or the feedback is lost: look at the firewalls and the MTU on the way, or send smaller packets with `--packet-size`".to_owned()
+            }
+            NetError::Untold { .. } => {
+                "the path or the receiver was down at the end: the receiver's summary says what it has; send the rest again".to_owned()
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {

@@ -22,6 +22,7 @@ use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, MakeController, SendConfig};
+use fairpace_control::feedback::Form;
 use fairpace_control::quick_start::QsVerdict;
 use fairpace_media::{Format, FrameSource};
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
@@ -144,6 +145,10 @@ struct Running<'a> {
     validated_at: Option<Instant>,
     /// When the first packet left that feedback tells of.
     told_of_since: Option<Instant>,
+    /// Packets that the receiver would tell of and that left since it last told of any, and when the first did.
+    untold: Option<(Instant, u64)>,
+    /// Packets acknowledged so far.
+    acked: u64,
     /// When the peer was last heard.
     heard: Instant,
     refusals: VecDeque<Instant>,
@@ -241,6 +246,8 @@ impl<'a> Running<'a> {
             validated: None,
             validated_at: None,
             told_of_since: None,
+            untold: None,
+            acked: 0,
             heard: now,
             refusals: VecDeque::new(),
             told_rate: None,
@@ -310,6 +317,14 @@ impl<'a> Running<'a> {
                     let Some(bytes) = opened else { continue };
                     self.heard = self.heard.max(p.at);
                     self.session.handle_datagram(self.now, bytes, p.mark.dscp, p.mark.ecn);
+                    let counters = self.session.flow().counters();
+                    let acked = counters.data.acked + counters.dummy.acked;
+                    // These two acknowledge no packet.
+                    let reports = matches!(self.session.feedback_form(), Form::Reports | Form::RtpTfrc);
+                    if acked > self.acked || reports {
+                        self.untold = None;
+                    }
+                    self.acked = acked;
                 }
                 RecvOutcome::Refused => self.refused(1),
                 RecvOutcome::Hint => {}
@@ -523,6 +538,7 @@ impl<'a> Running<'a> {
                     let Some(bytes) = sealed else { continue };
                     if TOLD_OF.contains(&d.what) {
                         self.told_of_since.get_or_insert(now);
+                        self.untold.get_or_insert((now, 0)).1 += 1;
                     }
                     if d.via == Via::Tcp {
                         // The last datagrams before it first: TCP's window would overtake them.

@@ -167,6 +167,28 @@ fn one_packet_that_arrived_is_enough() {
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
 }
 
+/// The path goes down and does not come back: the sender does not know what arrived.
+#[test]
+fn a_session_that_ends_in_silence_is_no_success() {
+    let (receiver, mut config, clock) = loopback();
+    config.scheme = "fixed".to_owned();
+    config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
+    config.duration = Some(Duration::from_secs(7));
+    let begun = clock.now();
+    let dark = |t: Instant| t >= begun + Duration::from_secs(1);
+    let rule = |t: Instant, _, _| dark(t).then_some(SendOutcome::Sent);
+    let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0, reads: 0 };
+    let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
+    let (sent, _) =
+        run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();
+    let SendEnd::Failed(error @ NetError::Untold { packets, silence, .. }) = &sent.end else {
+        panic!("{:?}", sent.end)
+    };
+    assert!(*packets > 50 && *silence > Duration::from_secs(5), "{error}");
+    assert!(*packets < sent.stats.sent.of(What::Media).packets, "{error}");
+    assert!(error.hint().unwrap().contains("receiver's summary"), "{:?}", error.hint());
+}
+
 #[test]
 fn when_the_path_shrinks_packets_get_smaller_and_go_on() {
     // From 0.5 s on the path carries IP packets of 600 B, 572 B of UDP payload. Before, each frame of

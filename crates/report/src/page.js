@@ -40,6 +40,20 @@
     while (digits < 6 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
     return values.map((v) => (v == null ? "" : grouped(v, digits)));
   };
+  // Places of a logarithmic axis: whole multiples of powers of ten, or even steps where an axis has fewer than two of them. uPlot's own
+  // count on from the axis's end, and for ever where that rounds to a step beyond nine.
+  function powers(u, axis, min, max) {
+    const found = [];
+    for (let e = Math.floor(Math.log10(min)); 10 ** e <= max; e++)
+      for (let m = 1; m < 10; m++) {
+        const v = Number(`${m}e${e}`);
+        if (v >= min && v <= max) found.push(v);
+      }
+    if (found.length > 1 || !(max > min)) return found;
+    const e = Math.floor(Math.log10((max - min) / 2));
+    for (let k = Math.ceil(min / 10 ** e); k * 10 ** e <= max; k++) found.push(Number(`${k}e${e}`));
+    return [...new Set(found)].sort((a, b) => a - b);
+  }
   const named = (axis) => (axis.unit ? `${axis.label} (${axis.unit})` : axis.label);
 
   // ---- patterns: a look that does not rest on colour ----------------------------------------------
@@ -332,7 +346,7 @@
         y: { distr: chart.y.log && !lanes ? 3 : 1, range: rangeY },
       },
       axes: [
-        axis({ label: named(chart.x), values: ticks(chart.x), size: 25, space: chart.x.log ? 28 : 72 }),
+        axis({ label: named(chart.x), values: ticks(chart.x), size: 25, space: chart.x.log ? 28 : 72, splits: chart.x.log ? powers : undefined }),
         lanes
           ? axis({ size: left, label: undefined, labelSize: 0, grid: { show: false }, ticks: { show: false }, font: `600 12.5px ${FONT}`,
               splits: () => chart.lanes.map((_, i) => chart.lanes.length - i - 0.5), values: () => chart.lanes.map((l) => short(l.name)) })

@@ -36,6 +36,30 @@ fn media_arrives_whole_and_in_order_under_rcs() {
     assert!(p.received.iter().all(|g| g.one_way_delay.is_some_and(|d| (d - 50_000_000).abs() < 4_000)));
 }
 
+/// Two packets in sequence each second, then thirty, come 300 ms late: at 600 packets/s some 180 numbers behind. An announced stream goes on,
+/// and they count as any other.
+#[test]
+fn packets_held_back_for_longer_than_reordering_lasts_reset_nothing() {
+    for held in [2, 30] {
+        let mut p = Pair::usual("fixed", &[("rate", "600 pkt/s")]);
+        let mut n = 0_u32;
+        p.forward.disturb = Box::new(move |_, w| {
+            n += u32::from(w.what == What::Media);
+            let late = w.what == What::Media && n % 600 < held && n > 600;
+            vec![(if late { ms(300) } else { Duration::ZERO }, w)]
+        });
+        p.run_until(at(10.0));
+        let (sent, stats) = (p.count(What::Media) as u64, p.receiver.stats());
+        assert_eq!((p.stopped, stats.unproven), (None, 0), "{held} held back");
+        assert!(
+            sent > 3_000 && stats.media.received + 250 > sent,
+            "{held} held back: {} of {sent}",
+            stats.media.received
+        );
+        assert!(stats.media.lost < 250, "{held} held back: {:?}", stats.media);
+    }
+}
+
 #[test]
 fn the_first_round_trip_and_the_marks_come_from_the_challenge() {
     let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);

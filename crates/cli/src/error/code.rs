@@ -44,6 +44,7 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         | NetError::NoTcpHalf { .. }
         | NetError::PeerVanished { .. }
         | NetError::NothingArrived { .. }
+        | NetError::Untold { .. }
         | NetError::PeerLies { .. } => PEER,
         NetError::NotSent { .. } => FAILED,
         NetError::Breaker { .. } => BREAKER,
@@ -125,6 +126,7 @@ mod tests {
             (NetError::PeerVanished { peer, detail: text() }, 5),
             (NetError::PeerLies { peer, detail: text() }, 5),
             (NetError::NothingArrived { peer, packets: 3, elapsed: Duration::ZERO }, 5),
+            (NetError::Untold { peer, packets: 3, silence: Duration::ZERO }, 5),
             (NetError::NotSent { peer, not_sent: 2, packets: 3, detail: text() }, 1),
             (breaker(), 6),
         ];

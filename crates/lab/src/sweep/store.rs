@@ -29,6 +29,9 @@ const FORMAT: &str = "fairpace-sweep/1";
 pub(super) const ABOUT: &str = "sweep.json";
 const SCENARIO: &str = "scenario.toml";
 const BATCHES: &str = "batches";
+/// Files and folders that are made of batches in the end.
+const MADE: [&str; 8] =
+    ["groups", "links", "failed", "groups.csv", "links.csv", "failed.csv", "report.html", "manifest.json"];
 /// The beginning of the names of locks.
 const LOCK: &str = ".shard-";
 
@@ -154,7 +157,7 @@ pub struct SweepStore {
 impl SweepStore {
     /// Makes the folder, or goes on in the one that is there: it must be empty or hold a sweep of the same scenario, world and program.
     /// Axes and seeds may be others: batches that are of this sweep, too, are taken. Every point is checked before
-    /// anything is written, unless the folder says that it has been. With `anew` the batches that are there go.
+    /// anything is written, unless the folder says that it has been. With `anew` the batches that are there go, and the tables of them.
     ///
     /// # Errors
     /// The folder holds something else ([`SweepError::Occupied`]); another process has the shard ([`SweepError::Busy`]); a point
@@ -203,6 +206,15 @@ impl SweepStore {
         if anew {
             refuse_if_busy(path, shard)?;
             fs::remove_dir_all(path.join(BATCHES)).map_err(unwritable)?;
+            // Else whoever kills this sweep finds an earlier one's tables in its folder.
+            for made in MADE {
+                let made = path.join(made);
+                let gone = if made.is_dir() { fs::remove_dir_all(&made) } else { fs::remove_file(&made) };
+                match gone {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritable(error).into()),
+                    _ => {}
+                }
+            }
             fs::create_dir_all(path.join(BATCHES)).map_err(unwritable)?;
         }
         let store = SweepStore {

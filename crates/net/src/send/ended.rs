@@ -14,6 +14,8 @@ use fairpace_units::{Bytes, Duration, format_duration};
 const TOLD: Duration = Duration::from_secs(1);
 /// The same of receiver reports: the longest time without one [RFC 3550 §6.2].
 const TOLD_BY_REPORTS: Duration = Duration::from_secs(5);
+/// The same of the last packets: a path may be down for seconds and come back, and reports come each five seconds at the latest.
+const UNTOLD: Duration = Duration::from_secs(5);
 
 impl Running<'_> {
     /// The record of the sender, with the reason why the session stopped.
@@ -64,7 +66,9 @@ impl Running<'_> {
         });
         let end = match end {
             SendEnd::Interrupted => self.not_sent(io).unwrap_or(end),
-            SendEnd::Finished | SendEnd::PeerBye => self.not_sent(io).or_else(|| self.nothing_arrived()).unwrap_or(end),
+            SendEnd::Finished | SendEnd::PeerBye => {
+                self.not_sent(io).or_else(|| self.nothing_arrived()).or_else(|| self.untold()).unwrap_or(end)
+            }
             failed @ SendEnd::Failed(_) => failed,
         };
         SendReport {
@@ -107,6 +111,16 @@ impl Running<'_> {
         }
         let packets = TOLD_OF.iter().map(|what| stats.sent.of(*what).packets).sum();
         Some(SendEnd::Failed(NetError::NothingArrived { peer: self.config.peer, packets, elapsed }))
+    }
+
+    /// The end of a session of whose last packets nobody has told: no success.
+    fn untold(&self) -> Option<SendEnd> {
+        let (since, packets) = self.untold?;
+        let silence = self.now.since(since);
+        if self.tcp.is_some() || silence < UNTOLD + self.session.flow().srtt().unwrap_or_default() * 3 {
+            return None;
+        }
+        Some(SendEnd::Failed(NetError::Untold { peer: self.config.peer, packets, silence }))
     }
 
     /// The end of a session most of whose packets did not leave: no success, however it ended.

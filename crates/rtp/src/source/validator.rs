@@ -9,6 +9,10 @@ pub const MAX_MISORDER: u16 = 100;
 
 /// Sequence number validation, with numbers that never wrap.
 ///
+/// A source that a challenge has announced does not begin anew far behind numbers that have come in sequence: packets from there were held
+/// back on their way, for longer than reordering lasts. Only behind a number that stands alone, as damage leaves it, two in sequence
+/// are a restart there too.
+///
 /// ```text
 ///            second in sequence            jump > MAX_DROPOUT, then one in sequence
 ///  Probation -----------------> Valid ----------------------------------------------> Valid (restarted)
@@ -21,6 +25,9 @@ pub struct Validator {
     base: u64,
     /// Highest so far, extended. Cycles in the bits above 16, as in the RFC.
     highest: u64,
+    announced: bool,
+    /// More than one packet came near the highest.
+    confirmed: bool,
     /// After a large jump: the number that would confirm it.
     jump_to: Option<u16>,
     /// How many times the source has started anew.
@@ -47,6 +54,8 @@ impl Validator {
             // One cycle up, so that reordering before the first packet cannot go below zero.
             base: start,
             highest: start - 1,
+            announced,
+            confirmed: false,
             jump_to: None,
             restarts: 0,
         }
@@ -84,25 +93,29 @@ impl Validator {
             }
             return Verdict::Rejected;
         }
+        let behind = 0_u16.wrapping_sub(ahead);
         if ahead < MAX_DROPOUT {
+            self.confirmed = ahead <= MAX_MISORDER;
             self.highest += u64::from(ahead);
             self.jump_to = None;
             Verdict::Accepted(self.highest)
+        } else if self.announced && self.confirmed && behind <= MAX_DROPOUT {
+            Verdict::Accepted(self.highest - u64::from(behind))
         } else if ahead <= 0_u16.wrapping_sub(MAX_MISORDER) {
             // A large jump. Two in sequence: the other side has restarted without telling us.
             if self.jump_to == Some(sequence) {
                 self.highest = ((self.highest >> 16) + 1) << 16 | u64::from(sequence);
                 self.base = self.highest;
                 self.jump_to = None;
+                self.confirmed = true;
                 self.restarts += 1;
                 return Verdict::Restarted(self.highest);
             }
             self.jump_to = Some(sequence.wrapping_add(1));
             Verdict::Rejected
         } else {
-            // Duplicate or reordered: behind by 2^16 - ahead.
-            let behind = u64::from(0_u16.wrapping_sub(ahead));
-            Verdict::Accepted(self.highest - behind)
+            // Duplicate or reordered.
+            Verdict::Accepted(self.highest - u64::from(behind))
         }
     }
 }
@@ -146,10 +159,34 @@ mod tests {
         assert_eq!((v.base(), v.restarts), ((2 << 16) + 40_003, 1));
     }
 
+    /// Held back for longer than reordering lasts, however many in sequence.
+    #[test]
+    fn an_announced_source_does_not_begin_anew_far_behind_numbers_in_sequence() {
+        let mut v = valid(5_000);
+        v.update(5_001);
+        for n in (2_001..2_100).chain(4_000..4_500) {
+            assert_eq!(v.update(n), Verdict::Accepted((1 << 16) + u64::from(n)));
+        }
+        assert_eq!((v.update(5_002), v.restarts), (Verdict::Accepted((1 << 16) + 5_002), 0));
+        // Farther back than a dropout is no number of this stream's packets under way.
+        assert_eq!([2_001, 2_002].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Accepted((1 << 16) + 2_002)]);
+    }
+
+    /// One packet's number was damaged: those that follow are far behind it, and nothing comes near it.
+    #[test]
+    fn an_announced_source_goes_on_behind_a_number_that_stands_alone() {
+        let mut v = valid(5_000);
+        v.update(5_001);
+        assert_eq!(v.update(7_000), Verdict::Accepted((1 << 16) + 7_000));
+        assert_eq!([5_003, 5_004].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Restarted((2 << 16) + 5_004)]);
+    }
+
     #[test]
     fn a_hundred_back_is_reordering_and_more_is_a_jump() {
         // A.1: udelta <= RTP_SEQ_MOD - MAX_MISORDER is a jump, so 99 back is reordering and 100 is not.
-        let mut v = valid(1_000);
+        let mut v = Validator::new(999, false);
+        v.update(999);
+        v.update(1_000);
         assert_eq!(v.update(901), Verdict::Accepted((1 << 16) + 901));
         assert_eq!(v.update(900), Verdict::Rejected);
     }

@@ -88,7 +88,7 @@ impl<'a> Cluster<'a> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::usage(format!("there is no Python: `{python}` is not found"))
-                .hint(format!("`--dask` needs Python 3.11 or later with `fairpace[dask]`; {INTERPRETER} names it")),
+                .hint(format!("`--dask` needs Python 3.11 or later with the package (`pip install './python[dask]'` in the repository); {INTERPRETER} names it")),
             _ => Failure::new(code::FAILED, format!("`{python}` cannot be started: {error}")),
         })?;
         let mut input = child.stdin.take();
@@ -179,7 +179,7 @@ impl<'a> Cluster<'a> {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         if said.contains("No module named 'fairpace'") || said.contains("No module named fairpace") {
             return Failure::usage(format!("`{python}` has no package `fairpace` that knows `--dask`"))
-                .hint(format!("`{python} -m pip install 'fairpace[dask]'`; {INTERPRETER} names another interpreter"));
+                .hint(format!("`{python} -m pip install './python[dask]'` in the repository, or the wheel; {INTERPRETER} names another interpreter"));
         }
         if said.contains("Unknown option: -P") {
             return Failure::usage(format!("`{python}` is older than 3.11"))
