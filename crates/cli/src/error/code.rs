@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn errors_end_the_command_with_the_codes_that_the_help_lists() {
         let (peer, text) = ("192.0.2.1:5004".parse().unwrap(), String::new);
-        let net: [(NetError, u8); 21] = [
+        let net: [(NetError, u8); 22] = [
             (NetError::Media(file("write")), 1),
             (NetError::Io { what: "wait", source: DISK_FULL.into() }, 1),
             (NetError::BadAddress { found: text(), reason: text() }, 2),
