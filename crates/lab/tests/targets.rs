@@ -89,7 +89,7 @@ fn any_task_is_performed_or_refused() {
                 read.set(read.get() + 1);
                 assert_eq!(Task::from_text(&task.to_text()).expect("what was written"), task);
                 // A scenario may have a hundred thousand flows, some kilobytes each.
-                let flows = |scenario: Scenario| scenario.flows.iter().map(|f| u64::from(f.count.get())).sum::<u64>();
+                let flows = |scenario: Scenario| scenario.flows.iter().map(|f| f.count.get()).sum::<u64>();
                 if Scenario::parse(&task.scenario, &task.name).is_ok_and(|scenario| flows(scenario) <= MOST_FLOWS) {
                     begun.set(begun.get() + 1);
                     let _ = task.perform(CODE, study::World::Sim, &hooks);
