@@ -2,7 +2,7 @@
 //!
 //! One vector tells of nine packets, so that a nonce that was damaged on its way spoils nine sums. A window of fewer packets would
 //! run into its timeout before the nonce has left the vector, and then send one packet for each timeout. So an ACK whose sum is
-//! wrong by as much as the one before it is believed about what that one did not claim ([`Refused::unclaimed`]): what is wrong is
+//! wrong by as much as the one before it is believed about what that one did not claim (`Refused::unclaimed`): what is wrong is
 //! in both, and the difference of the sums proves the rest.
 
 pub mod wire;
