@@ -16,6 +16,7 @@ part of a path, and `tables`, for scenarios made of objects. Results are `Table`
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 
 from ._controller import Controller
@@ -78,6 +79,13 @@ __all__ = [
     "sweep",
     "tcp_rate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # With matplotlib, which takes its time, only where figures are made.
+    if name == "plots":
+        return importlib.import_module("fairpace.plots")
+    raise AttributeError(f"module 'fairpace' has no attribute '{name}'")
 
 
 def compare(

@@ -58,7 +58,7 @@ def sweep(
     """Runs a scenario with other values in some of its fields, each point with several seeds.
 
     `vary` has the fields by their paths: a list of values, or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
-    which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a ``"latin-hypercube"``. Each point gets `seeds`
+    which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a Latin hypercube, ``"latin"``. Each point gets `seeds`
     seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
     interval is below that, `most_seeds` at most. `metric` ranks the points in the report; without one `ci_width`'s does, or the first
     group's goodput. Every point is checked before anything runs.
@@ -80,6 +80,8 @@ def sweep(
         raise ValueError(f"`points` has no effect on the design \"{design}\": the values say how many there are")
     if force and shard != "1/1":
         raise ValueError("`force` would replace what other shards have; empty the folder before the first one begins")
+    if isinstance(ci_width, str):
+        raise TypeError(f'`ci_width` is "{ci_width}": write a metric and a width, as in ("video.throughput_bps", "5%")')
     narrow = None if ci_width is None else (*ci_width, most_seeds)
     work = Sweep(
         scenario,
@@ -120,6 +122,8 @@ def _performer(executor: Any) -> Performer:
 
 def _axes(vary: Mapping[str, Any] | Iterable[str]) -> list[str]:
     """`{"path.rate": ["1 Mbit/s", "2 Mbit/s"]}` as `["path.rate=1 Mbit/s,2 Mbit/s"]`."""
+    if isinstance(vary, str):
+        raise TypeError(f'`vary` is "{vary}": write {{"path.loss.p": "1e-4..1e-2/log7"}}, or a list of such texts as the command takes')
     if not isinstance(vary, Mapping):
         return list(vary)
     axes = []

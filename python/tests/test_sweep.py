@@ -170,3 +170,10 @@ def test_a_point_whose_worker_cannot_perform_it_ends_as_failed(scenario):
 def test_what_would_have_no_effect_is_refused(scenario, given, words):
     with pytest.raises(ValueError, match=words):
         fairpace.sweep(scenario, VARY, **given)
+
+
+def test_a_text_where_more_is_needed_is_not_taken_apart(scenario):
+    with pytest.raises(TypeError, match='write a metric and a width, as in'):
+        fairpace.sweep(scenario, VARY, ci_width="5%")
+    with pytest.raises(TypeError, match='or a list of such texts'):
+        fairpace.sweep(scenario, "path.loss.p=0.1,0.2")

@@ -231,6 +231,10 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
     }
     std::fs::remove_file(&path).unwrap();
     refused("cannot read the key");
+    // A pipe into which nobody writes is not waited for.
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR).unwrap();
+    refused("holds no key");
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// The payloads to and from `port` while `run` runs, over UDP and over TCP, as Wireshark's command line takes them off the loopback device;

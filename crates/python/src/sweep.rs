@@ -85,9 +85,9 @@ impl Sweep {
             "grid" => Design::Grid,
             "list" => Design::List,
             "random" => Design::Random { points: drawn()?, seed: design_seed },
-            "latin-hypercube" => Design::LatinHypercube { points: drawn()?, seed: design_seed },
+            "latin" => Design::LatinHypercube { points: drawn()?, seed: design_seed },
             other => {
-                let allowed = "there are \"grid\", \"list\", \"random\", \"latin-hypercube\"";
+                let allowed = "there are \"grid\", \"list\", \"random\", \"latin\"";
                 return Err(PyValueError::new_err(format!("`design` is \"{other}\": {allowed}")));
             }
         };

@@ -151,4 +151,15 @@ mod tests {
         let error = run_page(Path::new("/nonexistent")).unwrap_err().to_string();
         assert!(error.starts_with("`/nonexistent/summary.json` cannot be read"), "{error}");
     }
+
+    /// One that has no end, behind a link.
+    #[test]
+    fn a_device_in_the_place_of_a_file_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("fairpace-report-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.join("summary.json")).unwrap();
+        let error = run_page(&folder).unwrap_err().to_string();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(error.ends_with("summary.json` cannot be read: not a regular file"), "{error}");
+    }
 }

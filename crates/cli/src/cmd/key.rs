@@ -3,6 +3,7 @@
 use crate::args::Key as Args;
 use crate::error::{Failure, Outcome};
 use fairpace_net::Key;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -31,7 +32,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// The key in a file that only its owner may read.
 pub(crate) fn read(path: &Path) -> Outcome<Key> {
     let cannot = |e: io::Error| Failure::usage(format!("cannot read the key in `{}`: {e}", path.display()));
-    let file = File::open(path).map_err(|e| cannot(e).hint("`fairpace key FILE` makes one"))?;
+    // A pipe whose other end nobody has would be waited for, before it is seen whose it is.
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let file = file.map_err(|e| cannot(e).hint("`fairpace key FILE` makes one"))?;
     let about = file.metadata().map_err(cannot)?;
     if ![0, nix::unistd::geteuid().as_raw()].contains(&about.uid()) {
         let others = format!("the key in `{}` is another user's, who may read it", path.display());
@@ -45,6 +48,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Key> {
         let found = format!("others may read the key in `{}` (mode {mode:03o})", path.display());
         return Err(Failure::usage(found).hint(format!("`chmod 600 {}`", path.display())));
     }
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty())).map_err(|e| cannot(e.into()))?;
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text).map_err(cannot)?;
     Key::from_hex(&text).ok_or_else(|| {

@@ -24,7 +24,11 @@ pub enum FolderError {
     },
 }
 
-/// The text of a file.
+/// The text of a file. A pipe would be waited for, and a device has no end.
 pub(super) fn read(path: &Path) -> Result<String, FolderError> {
-    std::fs::read_to_string(path).map_err(|error| FolderError::Unreadable { path: path.to_owned(), error })
+    let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
 }
