@@ -26,8 +26,8 @@ pub struct Validator {
     /// Highest so far, extended. Cycles in the bits above 16, as in the RFC.
     highest: u64,
     announced: bool,
-    /// More than one packet came near the highest.
-    confirmed: bool,
+    /// Packets with numbers of their own that came in turn since the last leap, that one included; two at most are counted.
+    in_turn: u8,
     /// After a large jump: the number that would confirm it.
     jump_to: Option<u16>,
     /// How many times the source has started anew.
@@ -55,7 +55,7 @@ impl Validator {
             base: start,
             highest: start - 1,
             announced,
-            confirmed: false,
+            in_turn: 0,
             jump_to: None,
             restarts: 0,
         }
@@ -95,11 +95,15 @@ impl Validator {
         }
         let behind = 0_u16.wrapping_sub(ahead);
         if ahead < MAX_DROPOUT {
-            self.confirmed = ahead <= MAX_MISORDER;
+            self.in_turn = match ahead {
+                0 => self.in_turn,
+                1..=MAX_MISORDER => (self.in_turn + 1).min(2),
+                _ => 1,
+            };
             self.highest += u64::from(ahead);
             self.jump_to = None;
             Verdict::Accepted(self.highest)
-        } else if self.announced && self.confirmed && behind <= MAX_DROPOUT {
+        } else if self.announced && self.in_turn == 2 && behind <= MAX_DROPOUT {
             Verdict::Accepted(self.highest - u64::from(behind))
         } else if ahead <= 0_u16.wrapping_sub(MAX_MISORDER) {
             // A large jump. Two in sequence: the other side has restarted without telling us.
@@ -107,7 +111,7 @@ impl Validator {
                 self.highest = ((self.highest >> 16) + 1) << 16 | u64::from(sequence);
                 self.base = self.highest;
                 self.jump_to = None;
-                self.confirmed = true;
+                self.in_turn = 2;
                 self.restarts += 1;
                 return Verdict::Restarted(self.highest);
             }
@@ -178,7 +182,12 @@ mod tests {
         let mut v = valid(5_000);
         v.update(5_001);
         assert_eq!(v.update(7_000), Verdict::Accepted((1 << 16) + 7_000));
+        // A copy of it is no second one.
+        assert_eq!(v.update(7_000), Verdict::Accepted((1 << 16) + 7_000));
         assert_eq!([5_003, 5_004].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Restarted((2 << 16) + 5_004)]);
+        // It was the very first.
+        let mut v = valid(7_000);
+        assert_eq!([5_001, 5_002].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Restarted((2 << 16) + 5_002)]);
     }
 
     #[test]
