@@ -28,7 +28,7 @@ pub(super) fn request(args: &Args, address: &str, scenario: &Scenario, spec: &Sp
         Design::Grid => ("grid", None),
         Design::List => ("list", None),
         Design::Random { points, .. } => ("random", Some(points)),
-        Design::LatinHypercube { points, .. } => ("latin-hypercube", Some(points)),
+        Design::LatinHypercube { points, .. } => ("latin", Some(points)),
     };
     // Recordings that it names are read from there.
     let folder = std::path::absolute(scenario.folder().join(".")).unwrap_or_else(|_| scenario.folder().to_owned());
