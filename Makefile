@@ -86,6 +86,7 @@ wheel: $(PYTHON_ENV)/.made
 
 bench: packages-bench build
 	bench/run
+	bench/sweep --program $(FAIRPACE)
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
 	$(CARGO) bench --locked -p fairpace-analysis --bench qos
 	$(CARGO) bench --locked -p fairpace-emu --bench tun
