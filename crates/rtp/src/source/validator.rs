@@ -185,7 +185,7 @@ mod tests {
         // A copy of it is no second one.
         assert_eq!(v.update(7_000), Verdict::Accepted((1 << 16) + 7_000));
         assert_eq!([5_003, 5_004].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Restarted((2 << 16) + 5_004)]);
-        // It was the very first.
+        // The same as the very first packet.
         let mut v = valid(7_000);
         assert_eq!([5_001, 5_002].map(|n| v.update(n)), [Verdict::Rejected, Verdict::Restarted((2 << 16) + 5_002)]);
     }
