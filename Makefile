@@ -4,7 +4,7 @@
 #   make test       everything that must pass before a change lands
 #   make test-python  the Python package: built, its tests, its stubs against the module, its notebooks
 #   make wheel      the Python package as one file for pip, in target/wheels
-#   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
+#   make bench      the simulator beside ns-2 and by terminals of a satellite, a sweep beside two processes, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, repair packets' share
 #                   of a core, costs per step
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time

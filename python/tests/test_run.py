@@ -129,3 +129,9 @@ def test_a_figure_of_a_paper_is_reproduced():
         fairpace.reproduce("rcs.fig999")
     assert "fairpace list experiments" in refused.value.hint
     assert ("rcs.fig12", dict(fairpace.experiments())["rcs.fig12"]) in fairpace.experiments()
+
+
+def test_figures_are_there_without_an_import_of_their_own():
+    assert callable(fairpace.plots.rates)
+    with pytest.raises(AttributeError, match="no attribute 'plot'"):
+        fairpace.plot  # noqa: B018

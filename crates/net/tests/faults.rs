@@ -63,10 +63,18 @@ fn with_faults(mut rule: impl FnMut(Instant, u64) -> Option<SendOutcome>) -> (Se
 fn with_faults_by_size(
     rule: impl FnMut(Instant, u64, usize) -> Option<SendOutcome>,
 ) -> (SendReport, ReceiveReport, u64, u64) {
+    with_faults_for(Duration::from_millis(1_500), rule)
+}
+
+/// The same for as long as is said.
+fn with_faults_for(
+    duration: Duration,
+    rule: impl FnMut(Instant, u64, usize) -> Option<SendOutcome>,
+) -> (SendReport, ReceiveReport, u64, u64) {
     let (receiver, mut config, clock) = loopback();
     config.scheme = "fixed".to_owned();
     config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
-    config.duration = Some(Duration::from_millis(1_500));
+    config.duration = Some(duration);
     let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0, reads: 0 };
     let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
     let (sent, received) =
@@ -170,17 +178,8 @@ fn one_packet_that_arrived_is_enough() {
 /// The path goes down and does not come back: the sender does not know what arrived.
 #[test]
 fn a_session_that_ends_in_silence_is_no_success() {
-    let (receiver, mut config, clock) = loopback();
-    config.scheme = "fixed".to_owned();
-    config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
-    config.duration = Some(Duration::from_secs(7));
-    let begun = clock.now();
-    let dark = |t: Instant| t >= begun + Duration::from_secs(1);
-    let rule = |t: Instant, _, _| dark(t).then_some(SendOutcome::Sent);
-    let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0, reads: 0 };
-    let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
-    let (sent, _) =
-        run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();
+    let dark = |t: Instant| t >= Instant::from_secs_f64(1.0);
+    let (sent, ..) = with_faults_for(Duration::from_secs(7), |t, _, _| dark(t).then_some(SendOutcome::Sent));
     let SendEnd::Failed(error @ NetError::Untold { packets, silence, .. }) = &sent.end else {
         panic!("{:?}", sent.end)
     };

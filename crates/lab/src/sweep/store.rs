@@ -29,7 +29,7 @@ const FORMAT: &str = "fairpace-sweep/1";
 pub(super) const ABOUT: &str = "sweep.json";
 const SCENARIO: &str = "scenario.toml";
 const BATCHES: &str = "batches";
-/// Files and folders that are made of batches in the end.
+/// Files and folders that whoever finishes a sweep makes of its batches (`fairpace sweep`, `fairpace report`).
 const MADE: [&str; 8] =
     ["groups", "links", "failed", "groups.csv", "links.csv", "failed.csv", "report.html", "manifest.json"];
 /// The beginning of the names of locks.
