@@ -9,11 +9,9 @@ use fairpace_units::{Duration, Instant};
 /// The least samples are kept for so long, and one period more.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// Less waiting than this is no queue: feedback is sent each 20 ms, and radio links have jitter of 15 ms.
-const LEAST_QUEUE: Duration = Duration::from_millis(25);
-
-/// A queue stands where the smoothed round trip exceeds the base by more than this share of the base.
-const LEAST_SHARE: u32 = 10;
+/// Less waiting than this is no queue but a radio link's jitter. On a long path, too: there a sender hears of a queue
+/// later, and has to heed less of it.
+const LEAST_QUEUE: Duration = Duration::from_millis(15);
 
 /// The least round trips of this period and the last.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +51,7 @@ impl BaseRtt {
 
     /// Whether a round trip shows a queue.
     pub(crate) fn shows_queue(&self, rtt: Duration) -> bool {
-        self.base().is_some_and(|base| self.waiting(rtt) > LEAST_QUEUE.max(base / LEAST_SHARE))
+        self.waiting(rtt) > LEAST_QUEUE
     }
 }
 
@@ -80,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_waiting_beyond_25_ms_and_a_tenth_of_the_base() {
-        for (base, none, queue) in [(20, 45, 46), (250, 275, 276), (550, 605, 606)] {
+    fn a_queue_is_waiting_beyond_15_ms_however_long_the_path() {
+        for (base, none, queue) in [(20, 35, 36), (250, 265, 266), (550, 565, 566)] {
             let ms = Duration::from_millis;
             let mut rtt = BaseRtt::new();
             rtt.on_sample(at(1), ms(base));

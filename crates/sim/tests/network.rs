@@ -107,10 +107,10 @@ fn everything(seed: u64) -> SimConfig {
         })
         .collect();
     flows[0].stop = Some(at(15.0));
-    // A managed queue that one TCP keeps full; the weight is for 25 packets/s.
+    // A managed queue that one TCP keeps full; the weight is for 12 packets/s.
     let red = RedParams::for_capacity(Capacity::Packets(Packets::new(30)), Bytes::new(1_000));
-    let red = RedParams { weight: 0.05, ..red };
-    flows[3].access.forward_in = Some(LinkSpec { queue: QueueModel::Red(red), ..link(0.2, ms(2), 0, 0.001) });
+    let red = RedParams { weight: 0.1, ..red };
+    flows[3].access.forward_in = Some(LinkSpec { queue: QueueModel::Red(red), ..link(0.1, ms(2), 0, 0.001) });
     let mut bottleneck = link(8.0, ms(40), 40, 0.01);
     bottleneck.delay.jitter = ms(5);
     bottleneck.delay.reorder = true;

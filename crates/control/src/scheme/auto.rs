@@ -30,15 +30,15 @@
 //!
 //! # Rules
 //!
-//! - **A queue stands** when five packets in a row found one: W above 25 ms and above a tenth of the base. G goes to 0.85
-//!   of what this round delivered so far, or of itself before half a round is over, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
+//! - **A queue stands** when five packets in a row found one: W above 15 ms. G goes to 0.85 of what this round delivered so
+//!   far, or of itself before half a round is over, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
 //! - **A loss in a queue** is congestion: the packets sent just before and after it waited 5 ms in the mean, what CoDel
 //!   calls a standing queue [RFC 8289 §4.3]. G falls to X. Losses elsewhere are the path's own: they lower X and not G. To
 //!   judge a loss by its neighbours' delay is an old idea; what it costs to be wrong is the rate of TFRC.
 //! - **Much is lost**, more than a tenth of a round [draft-ietf-rmcat-gcc-02 §6]: as if a queue stood.
-//! - **Growth**: a round without either, of which 70 % of G was used, adds one packet per round, then two, four and so
-//!   on, a quarter of G at most. Before the first sign of a queue it doubles G. A round that used less than half of G
-//!   leaves twice what was delivered, as TFRC's recv_limit does.
+//! - **Growth**: after a round without either, of which 70 % of G was used, the next carries three packets more, or what G
+//!   sends in 6 ms if that is more, and at most a quarter of G. Before the first sign of a queue it doubles G. A round that
+//!   used less than half of G leaves twice what was delivered, as TFRC's recv_limit does.
 //! - **Silence**: when TFRC's no-feedback timer expires, G halves with X.
 //!
 //! # Readings

@@ -18,7 +18,12 @@ const LEAST_ACKED: u32 = 4;
 const USED: f64 = 0.7;
 /// G is at most so many times what was delivered, as in TFRC's recv_limit.
 const AT_MOST: f64 = 2.0;
-/// Growth in a round, of G.
+/// A round carries more than the one before: as much as G sends in this time,
+const STEP_TIME: f64 = 0.006;
+/// so many packets if that is more,
+const STEP_PACKETS: f64 = 3.0;
+/// and no more than this share of G. A queue is heard of a round later, and is as long as what the rounds since it began
+/// carried too much: a short buffer must not overflow before, nor may a path of a second take minutes to fill.
 const MOST_STEP: f64 = 0.25;
 /// The start where none is given: what browsers begin with.
 const START: Rate = Rate::kbps(300.0);
@@ -89,8 +94,6 @@ pub(super) struct Free {
     /// X, as last told.
     fair: f64,
     starting: bool,
-    /// The growth of the next round, packets per round.
-    step: f64,
     base: BaseRtt,
     /// Packets in a row, up to the last acknowledged, that found a queue.
     in_a_row: u32,
@@ -114,7 +117,6 @@ impl Free {
             rate: 0.0,
             fair: 0.0,
             starting: true,
-            step: 1.0,
             base: BaseRtt::new(),
             in_a_row: 0,
             neighbours: Neighbours::default(),
@@ -217,15 +219,13 @@ impl Free {
         if self.starting {
             return self.set(2.0 * self.rate, "no queue yet");
         }
-        let step = (self.step * self.packet / length.as_secs_f64()).min(MOST_STEP * self.rate);
-        self.step *= 2.0;
-        self.set(self.rate + step, "no queue");
+        let step = (STEP_TIME * self.rate).max(STEP_PACKETS * self.packet) / length.as_secs_f64();
+        self.set(self.rate + step.min(MOST_STEP * self.rate), "no queue");
     }
 
     /// Down to `rate`; growth begins anew, with packets that leave from now on.
     fn cut(&mut self, now: Instant, rate: f64, reason: &'static str) {
         self.starting = false;
-        self.step = 1.0;
         self.in_a_row = 0;
         self.since = now;
         self.round = Round { began: now, ..Round::default() };

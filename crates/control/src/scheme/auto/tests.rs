@@ -88,7 +88,7 @@ fn it_starts_at_300_kbps_and_doubles_each_round_that_used_it() {
     // 19 packets in half a second are 304 kbit/s.
     a.round(19, 0, ms(0));
     assert_eq!(a.g_kbps(), 600.0);
-    a.round(38, 0, ms(20));
+    a.round(38, 0, ms(15));
     assert_eq!((a.g_kbps(), a.auto.phase()), (1_200.0, Phase::Start));
     // Of 1,200 kbit/s 800 were used: below seven tenths. Of those, 320: twice that remains.
     a.round(50, 0, ms(0));
@@ -147,31 +147,36 @@ fn five_packets_in_a_row_that_found_a_queue_leave_0_85_of_what_was_delivered() {
     a.round(25, 0, ms(0));
     a.round(30, 0, ms(0));
     assert_eq!(a.g_kbps(), 1_200.0);
-    // A tenth of 500 ms is no queue yet, and four packets are none.
+    // 15 ms are no queue yet, and four packets are none.
     let sent_at = a.now;
     a.now = sent_at + ms(400);
-    for waiting in [60, 60, 60, 60, 50, 60, 60, 60, 60] {
+    for waiting in [16, 16, 16, 16, 15, 16, 16, 16, 16] {
         a.ack(sent_at, ms(waiting));
     }
     assert_eq!(a.g_kbps(), 1_200.0);
-    a.ack(sent_at, ms(60));
+    a.ack(sent_at, ms(16));
     // Ten packets in 400 ms: 200 kbit/s.
     assert!((a.g_kbps() - 0.85 * 200.0).abs() < 1e-9, "{}", a.auto.g());
     assert_eq!((a.auto.phase(), a.auto.status().reason), (Phase::Free, "a queue stands"));
 }
 
 #[test]
-fn after_a_cut_growth_begins_with_a_packet_per_round_and_doubles_up_to_a_quarter() {
-    let mut a = Alone::after_a_queue();
-    let g0 = a.g_kbps();
-    let mut last = g0;
-    for (n, step) in [(1, 16.0), (2, 32.0), (3, 64.0), (4, 128.0)] {
-        a.now += ms(1);
-        a.round(60, 0, ms(0));
-        let grown = a.g_kbps() - last;
-        assert!((grown - f64::min(step, last / 4.0)).abs() < 1e-9, "round {n}: {last} + {grown}");
-        last = a.g_kbps();
-        assert_eq!((a.auto.phase(), a.auto.status().reason), (Phase::Free, "no queue"));
+fn after_a_cut_a_round_carries_three_packets_more_or_6_ms_of_g_and_a_quarter_of_it_at_most() {
+    // Three packets in half a second are 48 kbit/s, as 6 ms are of 4 Mbit/s.
+    for (start, steps) in [(100.0, [21.25, 26.5625]), (1_000.0, [48.0, 48.0]), (10_000.0, [102.0, 103.224])] {
+        let env = Env { start_rate: Some(Rate::kbps(start)), ..paper() };
+        let mut a = Alone { auto: made_as("auto", &[], &env), ..Alone::new(&[]) };
+        a.auto.start(Instant::ZERO, Some(RTT));
+        a.ack(a.now, ms(0));
+        (0..5).for_each(|_| a.ack(a.now, ms(16)));
+        assert_eq!((a.g_kbps(), a.auto.phase()), (0.85 * start, Phase::Free));
+        for step in steps {
+            let last = a.g_kbps();
+            a.now += ms(1);
+            a.round((last / 16.0) as u64, 0, ms(0));
+            assert!((a.g_kbps() - last - step).abs() < 1e-6, "{last} + {}, not {step}", a.g_kbps() - last);
+            assert_eq!((a.auto.phase(), a.auto.status().reason), (Phase::Free, "no queue"));
+        }
     }
 }
 

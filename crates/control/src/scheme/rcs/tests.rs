@@ -150,7 +150,7 @@ fn a_loss_while_a_queue_stands_gives_detected_a_tenth_of_its_dummies() {
     };
     let ignored = [("loss_with_queue", "ignore")];
     assert_eq!(detected(&[], &Env::default(), queue), (9, 50.0, 0.2));
-    assert_eq!(detected(&[], &Env::default(), Duration::from_millis(601)), (60, 50.0, 0.0), "jitter is no queue");
+    assert_eq!(detected(&[], &Env::default(), Duration::from_millis(565)), (56, 50.0, 0.0), "jitter is no queue");
     assert_eq!(detected(&ignored, &Env::default(), queue), (90, 50.0, 0.0));
     assert_eq!(detected(&[], &paper(), queue), (90, 50.0, 0.0));
 }
