@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._hooks import Hooks
+
 if TYPE_CHECKING:
     from ._fairpace import Acked, Env, Loss, Rtt, Sent
 
 
-class Controller:
+class Controller(Hooks):
     """A rate controller: it hears facts about packets, and says how fast they may leave.
 
     A subclass sets three attributes; they are read after each call of a method:
@@ -18,7 +20,8 @@ class Controller:
     - ``timer``: when `on_timer` is wanted, s; None (the default) for never. It goes off once.
 
     All times are seconds since the beginning of the run. The rate is kept within the flow's limits, `env.min_rate` to
-    `env.max_rate`. Methods that a subclass does not define cost nothing. Each flow of each run has an object of its own.
+    `env.max_rate`. An ``__init__`` of its own takes `env` and hands it to ``super().__init__(env)``; `env` has the packet size and the
+    limits of the rate. Methods that a subclass does not define cost nothing. Each flow of each run has an object of its own.
 
     >>> import fairpace
     >>> class Halving(fairpace.Controller):
@@ -36,6 +39,8 @@ class Controller:
 
     #: Does the scheme lower its rate when the path is full? The circuit breaker ends flows that do not.
     responsive: bool = True
+
+    _set_by_init = ("env", "rate", "window", "timer")
 
     def __init__(self, env: Env) -> None:
         self.env = env

@@ -174,7 +174,7 @@ class Cluster(Performer):
             words = f"the scheduler at {self._where} waited too long for a worker: {none}"
             return self._fail(tasks, Lost(words))
         except ImportError as none:
-            return self._fail(tasks, RunError(f"a worker at {self._where} has no package `fairpace`: {none}"))
+            return self._fail(tasks, RunError(f"a worker of the scheduler at {self._where} has no package `fairpace`: {none}"))
         except FuturesCancelledError as gone:
             words = f"the scheduler at {self._where} is lost: {' '.join(str(gone).split())}"
             return self._fail(tasks, Lost(words))

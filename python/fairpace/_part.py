@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._hooks import Hooks
+
 if TYPE_CHECKING:
     from ._fairpace import LinkEnv, Packet
 
 
-class LinkPart:
+class LinkPart(Hooks):
     """A part of a path that stands before a link: each packet on its way to the link is forwarded, delayed, marked or dropped.
 
     A subclass hears of each packet (`on_packet`), says by `forward` and `drop` what becomes of it, at once or later, and holds it
@@ -34,6 +36,8 @@ class LinkPart:
     >>> 0.09 < results.mean("video", "loss_ratio")[0] < 0.11
     True
     """
+
+    _set_by_init = ("env", "timer", "_decisions")
 
     def __init__(self, env: LinkEnv) -> None:
         self.env = env

@@ -45,7 +45,7 @@ def sweep(
     seeds: int = 5,
     batch: int = 5,
     ci_width: tuple[str, str] | None = None,
-    most_seeds: int = 50,
+    most_seeds: int | None = None,
     metric: str | None = None,
     folder: str | None = None,
     shard: str = "1/1",
@@ -60,7 +60,7 @@ def sweep(
     `vary` has the fields by their paths: a list of values, or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
     which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a Latin hypercube, ``"latin"``. Each point gets `seeds`
     seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
-    interval is below that, `most_seeds` at most. `metric` ranks the points in the report; without one `ci_width`'s does, or the first
+    interval is below that, `most_seeds` at most, 50 if none is given (`Sweep.too_wide` has the points that would need more). `metric` ranks the points in the report; without one `ci_width`'s does, or the first
     group's goodput. Every point is checked before anything runs.
 
     With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
@@ -80,9 +80,11 @@ def sweep(
         raise ValueError(f"`points` has no effect on the design \"{design}\": the values say how many there are")
     if force and shard != "1/1":
         raise ValueError("`force` would replace what other shards have; empty the folder before the first one begins")
+    if most_seeds is not None and ci_width is None:
+        raise ValueError("`most_seeds` bounds what `ci_width` adds, and none is given")
     if isinstance(ci_width, str):
         raise TypeError(f'`ci_width` is "{ci_width}": write a metric and a width, as in ("video.throughput_bps", "5%")')
-    narrow = None if ci_width is None else (*ci_width, most_seeds)
+    narrow = None if ci_width is None else (*ci_width, 50 if most_seeds is None else most_seeds)
     work = Sweep(
         scenario,
         _axes(vary),
@@ -117,6 +119,10 @@ def _performer(executor: Any) -> Performer:
         from ._dask import Cluster
 
         return Cluster(executor)
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            f"`executor` is {executor!r}: give an executor of `concurrent.futures`, or a `distributed.Client` of a scheduler"
+        )
     return Performer(executor)
 
 

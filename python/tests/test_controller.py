@@ -189,3 +189,23 @@ def test_each_seed_has_an_object_of_its_own(alone):
 
     fairpace.run(alone, seeds=3, controllers={"video": Counted})
     assert len(made) >= 3
+
+
+def test_a_misspelt_method_and_an_init_that_leaves_out_the_bases_are_told():
+    with pytest.raises(TypeError, match="`Deaf.on_los` would never be called; did you mean `on_loss`"):
+
+        class Deaf(fairpace.Controller):
+            def on_los(self, now, loss, rtt):
+                pass
+
+    class Bare(fairpace.Controller):
+        def __init__(self, env):
+            self.mine = env.max_rate
+
+        def one_more(self):
+            return self.mine
+
+    with pytest.raises(AttributeError, match="has to call `super"):
+        Bare(type("Env", (), {"max_rate": 1.0})).rate
+    with pytest.raises(AttributeError, match="no attribute 'theirs'"):
+        Bare(type("Env", (), {"max_rate": 1.0})).theirs

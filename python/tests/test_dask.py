@@ -214,7 +214,7 @@ def test_a_worker_without_the_package_ends_the_sweep_and_fails_no_point(scenario
     # The scheduler needs none.
     address = processes.scheduler(**without)
     processes.worker(address, **without)
-    words = f"a worker at {address} has no package `fairpace`: not installed"
+    words = f"a worker of the scheduler at {address} has no package `fairpace`: not installed"
     with distributed.Client(address) as client, pytest.raises(fairpace.RunError, match=words):
         fairpace.sweep(scenario, VARY, seeds=1, executor=client)
 

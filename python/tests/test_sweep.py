@@ -96,7 +96,11 @@ def test_seeds_are_added_until_the_interval_is_narrow(scenario):
     assert len(narrow.groups) > len(wide.groups)
     best = narrow.best("video.throughput_bps")
     [mean], [low], [high] = best["mean"], best["ci95_low"], best["ci95_high"]
-    assert (high - low) / 2 <= 0.02 * mean or best["seeds"] == [40]
+    is_narrow = (high - low) / 2 <= 0.02 * mean
+    assert is_narrow or best["seeds"] == [40]
+    assert narrow.too_wide == ([] if is_narrow else ["path.rate=1 Mbit/s"])
+    few = fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s"]}, seeds=2, ci_width=("video.throughput_bps", "0.001%"), most_seeds=3)
+    assert few.too_wide == ["path.rate=1 Mbit/s"]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,7 @@ def test_a_point_whose_worker_cannot_perform_it_ends_as_failed(scenario):
         ({"design": "random"}, "needs `points`"),
         ({"design": "sideways"}, "sideways"),
         ({"seeds": 0}, "at least 1"),
+        ({"most_seeds": 9}, "bounds what `ci_width` adds"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(scenario, given, words):
@@ -177,3 +182,5 @@ def test_a_text_where_more_is_needed_is_not_taken_apart(scenario):
         fairpace.sweep(scenario, VARY, ci_width="5%")
     with pytest.raises(TypeError, match='or a list of such texts'):
         fairpace.sweep(scenario, "path.loss.p=0.1,0.2")
+    with pytest.raises(TypeError, match="give an executor of `concurrent.futures`"):
+        fairpace.sweep(scenario, VARY, executor="dask")

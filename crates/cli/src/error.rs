@@ -165,7 +165,7 @@ impl From<SweepError> for Failure {
             other => {
                 let code = match &other {
                     SweepError::Point { .. } => code::SCENARIO,
-                    SweepError::Vary { .. } | SweepError::Metric { .. } => code::USAGE,
+                    SweepError::Vary { .. } | SweepError::Metric { .. } | SweepError::Foreign { .. } => code::USAGE,
                     _ => code::FAILED,
                 };
                 Failure { message: other.to_string(), hint: other.hint(), code }

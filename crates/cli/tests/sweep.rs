@@ -163,6 +163,12 @@ fn what_is_wrong_is_refused_before_anything_is_written_with_the_nearest_right_on
             "`video.godput_bps` is not a metric of this sweep",
             "did you mean `video.goodput_bps`?",
         ),
+        (
+            &["--vary", "path.loss.p=0.1", "--max-seeds", "9"],
+            2,
+            "`--ci-width <WIDTH>` is missing",
+            "usage: fairpace sweep",
+        ),
         (&["--vary", "path.loss.p=0.1", "--ci-width", "5%"], 2, "`--ci-width` needs `--metric`", "name the number"),
         (
             &["--vary", "path.loss.p=0.1", "--metric", "goodput_bps", "--ci-width", "0%"],
@@ -202,7 +208,7 @@ fn a_folder_of_another_scenario_or_program_or_of_something_else_is_refused() {
     let before = files(&out);
     std::fs::write(&file, SCENARIO.replace("4 s", "5 s")).unwrap();
     let (_, said) = ended(&sweep(&file, &out, &one), 2);
-    assert!(said.contains("holds a sweep of another scenario\n\nhint: name another folder"), "{said}");
+    assert!(said.contains("holds a sweep of another scenario: it has `duration = \"4 s\"` where this has `duration = \"5 s\"`\n\nhint: name"), "{said}");
     std::fs::write(&file, SCENARIO).unwrap();
     let about = String::from_utf8(before["sweep.json"].clone()).unwrap();
     let other = about.replacen(", program ", ", program 00", 1);
@@ -214,6 +220,8 @@ fn a_folder_of_another_scenario_or_program_or_of_something_else_is_refused() {
     assert!(files(&out) == before);
     let (_, said) = ended(&sweep(&file, &dir, &one), 2);
     assert!(said.contains("holds other things than a sweep"), "{said}");
+    let (_, said) = ended(&sweep(&file, &dir, &[&one[..], &["--force"]].concat()), 2);
+    assert!(said.contains("never replaced, nor by force"), "{said}");
 }
 
 #[test]
@@ -265,6 +273,25 @@ fn the_metric_of_a_sweep_ranks_in_a_later_report_too() {
     // Another metric is no other sweep.
     let (_, said) = ended(&sweep(&file, &out, &args), 0);
     assert!(said.contains("2 taken from an earlier run") && report().contains("video: goodput"), "{said}");
+}
+
+#[test]
+fn an_interval_that_stayed_too_wide_and_a_metric_without_numbers_are_told() {
+    let (dir, file) = folder("told");
+    let out = dir.join("results");
+    let args = ["--vary", "path.rate=500kbit/s,1Mbit/s", "--seeds", "2"];
+    let narrow = ["--metric", "video.throughput_bps", "--ci-width", "0.0001%", "--max-seeds", "3"];
+    let (_, said) = ended(&sweep(&file, &out, &[&args[..], &narrow].concat()), 0);
+    assert!(
+        said.contains(
+            "2 of 2 points have an interval wider than 0.0001% with 3 seeds, the first with path.rate=500kbit/s"
+        ),
+        "{said}"
+    );
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("the interval of 2 of 2 points is wider than was asked for"));
+    let (_, said) = ended(&sweep(&file, &out, &[&args[..], &["--metric", "video.outage"]].concat()), 0);
+    assert!(said.contains("no point has a number for `video.outage`; there are `video.flows`, "), "{said}");
 }
 
 /// A disk of 256 KiB, in a namespace of its own; then of 16 MiB.

@@ -145,6 +145,16 @@ fn seeds_are_added_batch_by_batch_until_the_interval_is_narrow() {
         assert!(*count == 12 || estimate.half_width() <= 0.05 * estimate.mean, "point {point}: {estimate:?}");
     }
     assert!(counts.iter().any(|n| *n > 2), "{counts:?}");
+    let wide = |p: &usize| {
+        let estimate = sweep.estimate(*p, &metric).unwrap();
+        estimate.half_width() > 0.05 * estimate.mean
+    };
+    assert_eq!(sweep.too_wide(), (0..6).filter(wide).collect::<Vec<_>>());
+    // Nothing is as narrow as this.
+    let mut sweep = Sweep::new(plan(&narrow(Width::Absolute(1e-9))));
+    assert!(sweep.too_wide().is_empty(), "no point is finished");
+    run(&mut sweep, None, Executor::Sim, &Hooks::default()).unwrap();
+    assert_eq!(sweep.too_wide(), [0, 1, 2, 3, 4, 5]);
     let wide = Spec { ..narrow(Width::Absolute(1e9)) };
     let mut sweep = Sweep::new(plan(&wide));
     run(&mut sweep, None, Executor::Sim, &Hooks::default()).unwrap();
@@ -317,7 +327,8 @@ fn a_folder_of_something_else_is_refused_and_stays_as_it_is() {
     );
     let longer = Scenario::parse(&TEXT.replace("4 s", "5 s"), "base.toml").unwrap();
     let other = Plan::new(&longer, &six(), World::Sim, CODE).unwrap();
-    assert!(refused(&other).ends_with("holds a sweep of another scenario"));
+    let words = "holds a sweep of another scenario: it has `duration = \"4 s\"` where this has `duration = \"5 s\"`";
+    assert!(refused(&other).ends_with(words));
     let real = Plan::new(&scenario(), &six(), World::Emu, CODE).unwrap();
     assert!(refused(&real).ends_with("holds a sweep of another world: `sim`"));
     assert_eq!(folder.batches(), kept);

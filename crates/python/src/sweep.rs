@@ -29,7 +29,9 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
         SweepError::Vary { .. } | SweepError::Point { .. } | SweepError::Metric { .. } => {
             raise(py, "ScenarioError", &error.to_string(), error.hint().as_deref())
         }
-        SweepError::Occupied { .. } => raise(py, "FolderError", &error.to_string(), error.hint().as_deref()),
+        SweepError::Occupied { .. } | SweepError::Foreign { .. } => {
+            raise(py, "FolderError", &error.to_string(), error.hint().as_deref())
+        }
         other => raise(py, "RunError", &other.to_string(), other.hint().as_deref()),
     }
 }
@@ -198,6 +200,13 @@ impl Sweep {
     fn failed(&self) -> Vec<(String, u64, String)> {
         let work = self.work();
         work.failed().into_iter().map(|f| (work.plan().label(f.point), f.seed, f.reason)).collect()
+    }
+
+    /// Finished points whose interval is wider than `ci_width` with as many seeds as they may have: their settings.
+    #[getter]
+    fn too_wide(&self) -> Vec<String> {
+        let work = self.work();
+        work.too_wide().into_iter().map(|point| work.plan().label(point)).collect()
     }
 
     /// The points in the order of a metric, the best first: settings, mean, interval, difference to the best seed by seed.

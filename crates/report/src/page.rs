@@ -256,6 +256,9 @@ pub struct HeatMap {
     pub rows: Vec<HeatRow>,
     /// Whether the least number is the best: the best has a frame.
     pub lower_is_better: bool,
+    /// The numbers that have the weakest and the strongest tint, the same for maps that are to be compared; `None`: this map's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<[f64; 2]>,
 }
 
 /// A row of a [`HeatMap`].

@@ -99,6 +99,12 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &str) -> Page {
             failed.len()
         ));
     }
+    let wide = sweep.too_wide().len();
+    if wide > 0 {
+        page = page.notice(format!(
+            "With all the seeds that a point may have, the interval of {wide} of {points} points is wider than was asked for."
+        ));
+    }
     let invalid = (0..points).filter(|p| sweep.runs(*p).iter().any(|r| !r.invalid.is_empty())).count();
     if invalid > 0 {
         page = page.notice(format!(
@@ -339,6 +345,10 @@ fn heat(sweep: &Sweep, metric: &Metric) -> Option<Section> {
         keys = vec![String::new()];
     }
     let mut section = Section::new("map", format!("Over {} and {}", plan.axes()[x].field, plan.axes()[y].field));
+    // Maps of several settings are read beside each other.
+    let all = (0..plan.points().len()).filter_map(|p| sweep.estimate(p, metric)).map(|e| scaled(metric, &e).mean);
+    let ends = all.fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], m| [a.min(m), b.max(m)]);
+    let scale = (keys.len() > 1 && ends[0] <= ends[1]).then_some(ends);
     for wanted in keys {
         let mut cells: Vec<Vec<Vec<f64>>> = Vec::new();
         let values = |i: usize| plan.axes()[i].values().unwrap_or(&[]);
@@ -359,12 +369,16 @@ fn heat(sweep: &Sweep, metric: &Metric) -> Option<Section> {
         let over = if is_averaged { ", and over all other axes" } else { "" };
         section = section.heat_map(HeatMap {
             title: format!("{}{with}", title(metric)),
-            caption: format!("means over the seeds{over}; the best has a frame"),
+            caption: format!(
+                "means over the seeds{over}; the best has a frame{}",
+                if scale.is_some() { "; the same tints in all maps here" } else { "" }
+            ),
             x: plan.axes()[x].field.clone(),
             y: plan.axes()[y].field.clone(),
             columns: values(x).to_vec(),
             rows: rows.collect(),
             lower_is_better: metric.lower_is_better(),
+            scale,
         });
     }
     Some(section)

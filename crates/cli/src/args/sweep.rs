@@ -54,7 +54,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "WIDTH")]
     pub(crate) ci_width: Option<String>,
     /// With `--ci-width`: the most seeds of a point
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<100_000>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<100_000>, allow_hyphen_values = true, requires = "ci_width")]
     pub(crate) max_seeds: u32,
     /// World to run in
     #[arg(long, value_enum, default_value_t)]

@@ -16,7 +16,7 @@ use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
-    World as Where, read as read_sweep, run as run_sweep,
+    World as Where, metrics, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -428,6 +428,7 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
     let plan = sweep.plan();
     let ranked = metric.rank(sweep);
     let finished = (0..plan.points().len()).filter(|p| sweep.is_finished(*p)).count();
+    let too_wide = sweep.too_wide();
     let mut out = std::io::stdout().lock();
     if args.results.json {
         let best: Vec<_> = ranked
@@ -441,7 +442,7 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
             .collect();
         let failed: Vec<_> = sweep.failed().iter().map(|f| json!({ "point": plan.points()[f.point].id, "settings": plan.label(f.point), "seed": f.seed, "reason": f.reason })).collect();
         let document = json!({ "scenario": plan.base().name, "world": plan.world().name(), "points": plan.points().len(),
-            "finished": finished, "complete": sweep.is_complete(), "metric": metric.name(), "best": best, "failed": failed });
+            "finished": finished, "complete": sweep.is_complete(), "metric": metric.name(), "best": best, "too_wide": too_wide.iter().map(|p| &plan.points()[*p].id).collect::<Vec<_>>(), "failed": failed });
         writeln!(out, "{document}")?;
     } else {
         let title = pages::title(metric);
@@ -455,6 +456,25 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
         if ranked.len() > SHOWN {
             writeln!(out, "… and {} more", ranked.len() - SHOWN)?;
         }
+    }
+    if ranked.is_empty() && finished > sweep.failed().len() {
+        let others: Vec<String> = metrics(sweep).iter().map(|m| format!("`{}`", m.name())).collect();
+        note(
+            args.results.quiet,
+            &format!("no point has a number for `{}`; there are {}", metric.name(), others.join(", ")),
+        );
+    }
+    if let (Some(first), Some(width)) = (too_wide.first(), &args.ci_width) {
+        note(
+            args.results.quiet,
+            &format!(
+                "{} of {} points have an interval wider than {width} with {} seeds, the first with {}; `--max-seeds` allows more",
+                too_wide.len(),
+                plan.points().len(),
+                args.max_seeds,
+                plan.label(*first)
+            ),
+        );
     }
     if sweep.is_complete() {
         note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));

@@ -51,6 +51,12 @@ pub enum SweepError {
         /// Its contents: `holds a sweep of another scenario`, …
         holds: String,
     },
+    /// A folder that holds other things than a sweep, which nothing replaces.
+    #[error("`{}` holds other things than a sweep", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process is at work on the same shard.
     #[error("another process is at work on shard {shard} in `{}`", path.display())]
     Busy {
@@ -88,6 +94,9 @@ impl SweepError {
             }
             SweepError::Run(RunError::Scenario(error)) => error.hint(),
             SweepError::Occupied { .. } => Some("name another folder, or let what is there be replaced".to_owned()),
+            SweepError::Foreign { .. } => {
+                Some("name another folder: what is no sweep is never replaced, nor by force".to_owned())
+            }
             SweepError::Busy { .. } => Some("wait until it has ended, or name another folder".to_owned()),
             SweepError::Write(error) if error.error.kind() == io::ErrorKind::StorageFull => Some(
                 "the disk is full; every finished batch is kept: make room, and the same sweep goes on from there"

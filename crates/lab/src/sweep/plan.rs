@@ -110,7 +110,7 @@ impl Width {
 
 impl Narrow {
     /// Whether these values are known well enough. Values that are all missing are: more seeds would not help.
-    fn is_narrow(&self, values: &[f64]) -> bool {
+    pub(super) fn is_narrow(&self, values: &[f64]) -> bool {
         let Some(half) = half_width(values) else { return values.is_empty() };
         match self.width {
             Width::Share(share) => half <= share * mean(values).abs(),

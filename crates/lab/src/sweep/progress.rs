@@ -218,6 +218,19 @@ impl Sweep {
         }
     }
 
+    /// The finished points whose interval is wider than was asked for ([`SeedRule::narrow`](super::SeedRule)) with as many seeds as they may
+    /// have.
+    pub fn too_wide(&self) -> Vec<usize> {
+        let (Some(narrow), Some(metric)) = (&self.plan.spec().seeds.narrow, self.plan.metric()) else {
+            return Vec::new();
+        };
+        let is_wide = |point: &usize| {
+            let values: Vec<f64> = self.runs(*point).into_iter().filter_map(|run| metric.value(run)).collect();
+            !values.is_empty() && !narrow.is_narrow(&values)
+        };
+        (0..self.states.len()).filter(is_wide).collect()
+    }
+
     /// A metric over the seeds of a point.
     pub fn estimate(&self, point: usize, metric: &Metric) -> Option<Estimate> {
         let values: Vec<f64> = self.runs(point).into_iter().filter_map(|run| metric.value(run)).collect();

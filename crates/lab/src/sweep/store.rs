@@ -35,7 +35,8 @@ const MADE: [&str; 8] =
 /// The beginning of the names of locks.
 const LOCK: &str = ".shard-";
 
-/// A share of the points: every `of`-th, beginning with number `index`, from 1.
+/// A share of the points. Each `of` points in a row have one of every shard, in an order that turns from row to row: else a shard of two
+/// had one of two controllers alone, with all that this takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// The share's number, from 1 to `of`.
@@ -70,7 +71,14 @@ impl Shard {
 
     /// Whether the point of that number is this shard's.
     pub fn has(self, point: usize) -> bool {
-        point % self.of == self.index - 1
+        let mut turned = point;
+        let mut rows = point / self.of;
+        // The digits of a number to the base of the shards, added up: their remainders are as even over each row, and follow no axis.
+        while rows > 0 && self.of > 1 {
+            turned += rows % self.of;
+            rows /= self.of;
+        }
+        turned % self.of == self.index - 1
     }
 
     fn name(self) -> String {
@@ -175,13 +183,10 @@ impl SweepStore {
         match &found {
             Found::Nothing => {}
             Found::Other => {
-                return Err(SweepError::Occupied {
-                    path: path.to_owned(),
-                    holds: "holds other things than a sweep".to_owned(),
-                });
+                return Err(SweepError::Foreign { path: path.to_owned() });
             }
             Found::Sweep(there) if !anew => {
-                if let Some(holds) = difference(there, &about) {
+                if let Some(holds) = difference(path, there, plan) {
                     return Err(SweepError::Occupied { path: path.to_owned(), holds });
                 }
             }
@@ -452,17 +457,72 @@ fn found_in(path: &Path) -> Result<Found, SweepError> {
 }
 
 /// The difference that keeps a sweep from going on in the folder, in words.
-fn difference(there: &About, about: &About) -> Option<String> {
-    let holds = if there.format != about.format {
-        format!("holds a sweep of the form `{}`, and this program knows `{}`", there.format, about.format)
-    } else if there.code != about.code {
-        format!("holds a sweep of another version of the program: `{}`, and this is `{}`", there.code, about.code)
-    } else if there.world != about.world {
+fn difference(path: &Path, there: &About, plan: &Plan) -> Option<String> {
+    let holds = if there.format != FORMAT {
+        format!("holds a sweep of the form `{}`, and this program knows `{FORMAT}`", there.format)
+    } else if there.code != plan.code() {
+        format!("holds a sweep of another version of the program: `{}`, and this is `{}`", there.code, plan.code())
+    } else if there.world != plan.world() {
         format!("holds a sweep of another world: `{}`", there.world.name())
-    } else if there.digest != about.digest {
-        "holds a sweep of another scenario".to_owned()
+    } else if there.digest != plan.digest() {
+        // With equal text a recording is another.
+        let text = fs::read_to_string(path.join(SCENARIO)).unwrap_or_default();
+        let where_ = other_line(&text, &plan.base().to_toml());
+        format!("holds a sweep of another scenario: {}", where_.as_deref().unwrap_or("its recording has changed"))
     } else {
         return None;
     };
     Some(holds)
+}
+
+/// The first line that two scenarios as they are printed do not share, with the table that it stands in.
+fn other_line(there: &str, here: &str) -> Option<String> {
+    let mut table = "";
+    let (mut old, mut new) = (there.lines(), here.lines());
+    loop {
+        let (was, is) = (old.next(), new.next());
+        if was == is {
+            // Both have ended, or go on alike.
+            let line = is?;
+            table = if line.starts_with('[') { line } else { table };
+            continue;
+        }
+        let said = |line: Option<&str>| line.map_or("nothing".to_owned(), |l| format!("`{l}`"));
+        let within = if table.is_empty() { String::new() } else { format!(", in `{table}`") };
+        return Some(format!("it has {} where this has {}{within}", said(was), said(is)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_have_every_point_once_as_many_as_each_other_and_no_value_of_an_axis_alone() {
+        for of in [1, 2, 3, 8, 1_000] {
+            let shards: Vec<Shard> = (1..=of).map(|index| Shard { index, of }).collect();
+            let mut count = vec![0; of];
+            // Which values of a last axis, of as many as there are shards, each of them meets.
+            let mut met = vec![BTreeSet::new(); of];
+            for point in 0..of * 16 {
+                let whose: Vec<usize> = (0..of).filter(|i| shards[*i].has(point)).collect();
+                assert_eq!(whose.len(), 1, "point {point} of {of} shards");
+                count[whose[0]] += 1;
+                met[whose[0]].insert(point % of);
+            }
+            assert!(count.iter().all(|n| *n == 16), "{of} shards: {count:?}");
+            assert!(met.iter().all(|m| m.len() >= of.min(8)), "{of} shards");
+        }
+    }
+
+    #[test]
+    fn another_scenario_is_told_by_its_first_other_line() {
+        let there = "seed = 1\n[path]\nrate = \"1 Mbit/s\"\n";
+        assert_eq!(other_line(there, there), None);
+        let found = other_line(there, "seed = 1\n[path]\nrate = \"2 Mbit/s\"\n").unwrap();
+        assert_eq!(found, "it has `rate = \"1 Mbit/s\"` where this has `rate = \"2 Mbit/s\"`, in `[path]`");
+        let found = other_line(there, "seed = 1\n").unwrap();
+        assert_eq!(found, "it has `[path]` where this has nothing");
+        assert_eq!(other_line("a = 1\n", "b = 1\n").unwrap(), "it has `a = 1` where this has `b = 1`");
+    }
 }

@@ -11,6 +11,7 @@ pub(super) fn write(out: &mut String, map: &HeatMap) {
     let all = || map.rows.iter().flat_map(|r| r.values.iter().copied()).filter(|v| v.is_finite());
     let (least, most) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let best = if map.lower_is_better { least } else { most };
+    let [least, most] = map.scale.unwrap_or([least, most]);
     let _ = writeln!(
         out,
         "<figure class=\"heat\">\n<h3>{}</h3>\n<div class=\"scroll\"><table><thead><tr><th></th><th class=\"x\" colspan=\"{}\">{}</th></tr>\n<tr><th>{}</th>",
@@ -30,7 +31,7 @@ pub(super) fn write(out: &mut String, map: &HeatMap) {
                 out.push_str("<td class=\"none\">–</td>");
                 continue;
             }
-            let share = if most > least { (value - least) / (most - least) } else { 0.5 };
+            let share = if most > least { ((value - least) / (most - least)).clamp(0.0, 1.0) } else { 0.5 };
             let class = if *value == best { " class=\"best\"" } else { "" };
             let _ = write!(out, "<td{class} style=\"--t:{:.1}%\">{}</td>", share * STRONGEST, esc(&number(*value)));
         }
@@ -62,5 +63,9 @@ mod tests {
         );
         assert!(cells.contains("<td class=\"none\">–</td><td style=\"--t:27.5%\">20</td>"));
         assert!(!html.contains("<b>"));
+        // On a scale that several maps share the frame stays with the best of each.
+        let map = HeatMap { rows: vec![row("a", &[10.0, 20.0])], scale: Some([0.0, 40.0]), ..HeatMap::default() };
+        let html = Page::new("t").section(Section::new("s", "S").heat_map(map)).to_html();
+        assert!(html.contains("<td style=\"--t:13.8%\">10</td><td class=\"best\" style=\"--t:27.5%\">20</td>"));
     }
 }

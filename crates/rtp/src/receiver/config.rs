@@ -165,7 +165,7 @@ pub struct StreamStats {
     pub received: u64,
     /// Packets that should have come.
     pub expected: u64,
-    /// The difference; negative if duplicates outweigh losses.
+    /// The difference, as a report block has it [RFC 3550 §6.4.1]; negative if duplicates outweigh losses.
     pub lost: i64,
     /// Packets that came twice or more.
     pub duplicates: u64,
@@ -184,6 +184,11 @@ pub struct StreamStats {
 }
 
 impl StreamStats {
+    /// Packets that never came; one that came twice makes good for no other, as it does in [`lost`](Self::lost).
+    pub fn missing(&self) -> u64 {
+        self.expected.saturating_sub(self.received.saturating_sub(self.duplicates))
+    }
+
     /// This stream's counts, behind those of an earlier one.
     #[must_use]
     pub(crate) fn behind(self, earlier: &StreamStats) -> StreamStats {
@@ -237,4 +242,18 @@ pub struct ReceiverStats {
     pub retransmission: StreamStats,
     /// Repair packets.
     pub fec: StreamStats,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_came_twice_makes_good_for_none_that_never_came() {
+        // Of ten packets seven came, three of them twice.
+        let stats = StreamStats { expected: 10, received: 10, duplicates: 3, lost: 0, ..StreamStats::default() };
+        assert_eq!((stats.missing(), stats.lost), (3, 0));
+        let more = StreamStats { expected: 2, received: 4, duplicates: 2, lost: -2, ..StreamStats::default() };
+        assert_eq!(more.missing(), 0);
+    }
 }

@@ -209,7 +209,7 @@ impl ReceiveObserver for Live {
             s.at.as_secs_f64(),
             media.bytes.saturating_sub(self.bytes) as f64 * 8e-3,
             s.frames,
-            media.lost.max(0),
+            media.missing(),
             s.stats.dummy.received
         );
         self.bytes = media.bytes;
@@ -224,7 +224,7 @@ fn stats_line(session: u64, s: &ReceiveSample) -> Value {
         "at_s": s.at.as_secs_f64(),
         "received_packets": media.received,
         "received_bytes": media.bytes,
-        "lost_packets": media.lost.max(0),
+        "lost_packets": media.missing(),
         "repaired_packets": s.stats.repaired,
         "recovered_packets": s.stats.recovered,
         "jitter_ms": media.jitter.as_secs_f64() * 1e3,
@@ -259,7 +259,7 @@ fn summary(out: &mut impl std::io::Write, head: Option<String>, r: &ReceiveRepor
         media.received,
         format_duration(r.elapsed),
         media.bytes as f64 * 8e-3 / seconds,
-        media.lost.max(0),
+        media.missing(),
         r.stats.repaired,
         r.stats.recovered,
         r.stats.dummy.received
@@ -300,7 +300,7 @@ fn summary(out: &mut impl std::io::Write, head: Option<String>, r: &ReceiveRepor
 fn json(session: u64, r: &ReceiveReport, t: &PlayoutTotals) -> Value {
     let stream = |s: &StreamStats| {
         json!({
-            "received_packets": s.received, "expected_packets": s.expected, "lost_packets": s.lost, "bytes": s.bytes,
+            "received_packets": s.received, "expected_packets": s.expected, "lost_packets": s.missing(), "bytes": s.bytes,
             "duplicates": s.duplicates, "reordered": s.reordered, "jitter_ms": s.jitter.as_secs_f64() * 1e3,
         })
     };
