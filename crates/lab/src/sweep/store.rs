@@ -502,7 +502,7 @@ mod tests {
         for of in [1, 2, 3, 8, 1_000] {
             let shards: Vec<Shard> = (1..=of).map(|index| Shard { index, of }).collect();
             let mut count = vec![0; of];
-            // Which values of a last axis, of as many as there are shards, each of them meets.
+            // The values of a last axis that each shard meets; it has as many as there are shards.
             let mut met = vec![BTreeSet::new(); of];
             for point in 0..of * 16 {
                 let whose: Vec<usize> = (0..of).filter(|i| shards[*i].has(point)).collect();
