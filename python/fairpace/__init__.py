@@ -106,6 +106,8 @@ def compare(
     >>> {name: len(results.seeds) for name, results in compare(scenario, ["rcs", "tfrc"], seeds=2).items()}
     {'rcs': 2, 'tfrc': 2}
     """
+    if isinstance(controllers, str):
+        raise TypeError(f'`controllers` is "{controllers}": write a list of names, as in ["rcs", "tfrc"]')
     variants = {name: scenario.with_controller(name) for name in controllers}
     return {
         name: run(variant, seeds=seeds, threads=threads, progress=progress) for name, variant in variants.items()

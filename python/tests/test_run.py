@@ -135,3 +135,14 @@ def test_figures_are_there_without_an_import_of_their_own():
     assert callable(fairpace.plots.rates)
     with pytest.raises(AttributeError, match="no attribute 'plot'"):
         fairpace.plot  # noqa: B018
+
+
+def test_an_argument_of_another_kind_is_named_with_what_to_write(scenario):
+    with pytest.raises(TypeError, match=r"'geo.toml' is no fairpace.Scenario: .*Scenario.load"):
+        fairpace.run("geo.toml")
+    with pytest.raises(TypeError, match="is no fairpace.Scenario"):
+        fairpace.sweep({"duration": "5 s"}, {"path.rate": ["1 Mbit/s"]})
+    with pytest.raises(TypeError, match="write a list of names"):
+        fairpace.compare(scenario, "rcs")
+    with pytest.raises(TypeError, match="names no column: a column is had by its name"):
+        fairpace.run(scenario).flows[0:2]

@@ -4,7 +4,7 @@ use crate::controller::Classes;
 use crate::error;
 use crate::replaced::Replaced;
 use crate::results::Results;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, scenario_of};
 use fairpace_lab::{Hooks, RunOptions, Seeds, run as lab};
 use fairpace_scenario::Record;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -95,7 +95,7 @@ fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
 #[allow(clippy::too_many_arguments)] // they are Python's, and have names there
 pub(crate) fn run(
     py: Python<'_>,
-    scenario: &Scenario,
+    #[pyo3(from_py_with = scenario_of)] scenario: Scenario,
     seeds: Option<usize>,
     series: bool,
     events: bool,

@@ -2,6 +2,7 @@
 
 use crate::error;
 use fairpace_scenario::{Scenario as Checked, with_controller};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -13,6 +14,15 @@ use std::path::PathBuf;
 #[derive(Clone)]
 pub(crate) struct Scenario {
     pub(crate) checked: Checked,
+}
+
+/// The scenario that an argument is; a file's name is none.
+pub(crate) fn scenario_of(found: &Bound<'_, PyAny>) -> PyResult<Scenario> {
+    found.extract().map_err(|_| {
+        let text = found.repr().map_or_else(|_| "unprintable".to_owned(), |text| text.to_string());
+        let hint = "make one by `fairpace.Scenario(...)`, or read a file by `fairpace.Scenario.load(\"geo.toml\")`";
+        PyTypeError::new_err(format!("{text} is no fairpace.Scenario: {hint}"))
+    })
 }
 
 /// A value of Python as JSON: classes of `fairpace.tables` are dictionaries of the fields that are given.

@@ -2,7 +2,7 @@
 
 use crate::error::{self, raise};
 use crate::run::watched;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, scenario_of};
 use crate::table::Table;
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId, Width,
@@ -66,7 +66,7 @@ impl Sweep {
     #[allow(clippy::too_many_arguments)] // `fairpace.sweep` has defaults for them
     fn new(
         py: Python<'_>,
-        scenario: &Scenario,
+        #[pyo3(from_py_with = scenario_of)] scenario: Scenario,
         vary: Vec<String>,
         code: &str,
         design: &str,

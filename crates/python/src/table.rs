@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, Field, Schema};
 use fairpace_lab::{Column, Table as Rows};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::sync::Arc;
@@ -36,6 +36,18 @@ impl Table {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(bad)?;
         Ok(Table { rows, batch })
+    }
+
+    /// One column as a list.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let found = self.rows.columns().find(|(n, _)| *n == name);
+        let Some((_, column)) = found else {
+            let near = fairpace_scenario::nearest(name, self.rows.columns().map(|(n, _)| n));
+            let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+            return Err(PyKeyError::new_err(format!("the table has no column `{name}`{near}")));
+        };
+        let cells: Vec<Py<PyAny>> = (0..column.len()).map(|row| cell(py, column, row)).collect::<PyResult<_>>()?;
+        PyList::new(py, cells)
     }
 }
 
@@ -95,22 +107,19 @@ impl Table {
     }
 
     /// One column as a list; `None` where a row has nothing.
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let found = self.rows.columns().find(|(n, _)| *n == name);
-        let Some((_, column)) = found else {
-            let near = fairpace_scenario::nearest(name, self.rows.columns().map(|(n, _)| n));
-            let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            return Err(PyKeyError::new_err(format!("the table has no column `{name}`{near}")));
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let Ok(name) = name.extract::<String>() else {
+            let hint = "a column is had by its name; for rows take `to_polars()`, `to_pandas()` or `to_arrow()`";
+            return Err(PyTypeError::new_err(format!("{} names no column: {hint}", name.repr()?)));
         };
-        let cells: Vec<Py<PyAny>> = (0..column.len()).map(|row| cell(py, column, row)).collect::<PyResult<_>>()?;
-        PyList::new(py, cells)
+        self.column(py, &name)
     }
 
     /// All columns, each a list.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for (name, _) in self.rows.columns() {
-            all.set_item(name, self.__getitem__(py, name)?)?;
+            all.set_item(name, self.column(py, name)?)?;
         }
         Ok(all)
     }
