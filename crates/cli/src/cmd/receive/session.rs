@@ -155,7 +155,7 @@ impl Live {
         let [key, from] = self.told;
         self.told = [key || s.unsealed > 0, from || s.stats.not_allowed > 0];
         if self.told[0] && !key {
-            self.note("note: datagrams come that the key does not open: sent without it, or with another one");
+            self.note("note: datagrams come that the key does not open, or that came before: sent without it or with another one, or again");
         }
         if self.told[1] && !from {
             self.note("note: datagrams come from an address that `--from` does not name");
