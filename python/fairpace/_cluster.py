@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from typing import Any, BinaryIO
 
@@ -86,6 +87,10 @@ def main() -> int:
     except fairpace.FairpaceError as error:
         kind = "scenario" if isinstance(error, fairpace.ScenarioError) else "failed"
         _say(error=str(error), hint=error.hint, kind=kind)
+    except Exception as error:
+        # Else the end of the interpreter meets the thread that reads standard input, and aborts before anybody is told.
+        traceback.print_exc()
+        _say(error=f"{type(error).__name__}: {error}", hint="", kind="failed")
     else:
         return 0
     return 1

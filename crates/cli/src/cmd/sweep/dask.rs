@@ -45,7 +45,7 @@ pub(super) fn request(args: &Args, address: &str, scenario: &Scenario, spec: &Sp
             "seeds": spec.seeds.seeds,
             "batch": spec.seeds.batch,
             "ci_width": args.ci_width.as_ref().map(|width| [args.metric.as_ref(), Some(width)]),
-            "most_seeds": args.max_seeds,
+            "most_seeds": args.ci_width.as_ref().map(|_| args.max_seeds),
             "metric": spec.metric,
             "folder": dir,
             "shard": args.shard.as_deref().unwrap_or("1/1"),
