@@ -18,12 +18,12 @@ const LEAST_ACKED: u32 = 4;
 const USED: f64 = 0.7;
 /// G is at most so many times what was delivered, as in TFRC's recv_limit.
 const AT_MOST: f64 = 2.0;
-/// A round carries more than the one before: as much as G sends in this time,
+/// A round carries more than the one before by as much as G sends in this time, s. A queue is heard of a round later, and is
+/// as long as what the rounds since it began carried too much: a short buffer must not overflow before.
 const STEP_TIME: f64 = 0.006;
-/// so many packets if that is more,
+/// By so many packets if that is more: TCP adds one, and a slow flow needs some to get anywhere.
 const STEP_PACKETS: f64 = 3.0;
-/// and no more than this share of G. A queue is heard of a round later, and is as long as what the rounds since it began
-/// carried too much: a short buffer must not overflow before, nor may a path of a second take minutes to fill.
+/// By no more than this share of G.
 const MOST_STEP: f64 = 0.25;
 /// The start where none is given: what browsers begin with.
 const START: Rate = Rate::kbps(300.0);
