@@ -20,7 +20,7 @@ import importlib
 from collections.abc import Callable, Iterable
 
 from ._controller import Controller
-from ._errors import FairpaceError, FolderError, Interrupted, RunError, ScenarioError
+from ._errors import FairpaceError, FolderError, ForeignFolderError, Interrupted, RunError, ScenarioError
 from ._fairpace import (
     Acked,
     Env,
@@ -54,6 +54,7 @@ __all__ = [
     "FairpaceError",
     "FolderError",
     "FlowNeed",
+    "ForeignFolderError",
     "Interrupted",
     "LinkEnv",
     "LinkPart",

@@ -65,6 +65,8 @@ def _sweep(asked: dict[str, Any]) -> None:
             fairpace.sweep(scenario, asked["vary"], executor=client, progress=progress, **asked["options"])
         except Lost as error:
             raise _Refused("peer", str(error), error.hint or "") from error
+        except fairpace.ForeignFolderError as error:
+            raise _Refused("usage", str(error), error.hint or "") from error
         except fairpace.FolderError as error:
             raise _Refused("occupied", str(error), "") from error
 

@@ -19,5 +19,9 @@ class FolderError(RunError):
     """A folder that holds results which would be lost."""
 
 
+class ForeignFolderError(FolderError):
+    """A folder that holds something else than results: `force` does not replace it."""
+
+
 class Interrupted(RunError):
     """Stopped before the first result."""

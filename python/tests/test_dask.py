@@ -111,6 +111,25 @@ def test_what_a_worker_leaves_undone_of_a_lot_is_handed_out_again(scenario, clie
     assert sum(lots) > 40
 
 
+def test_a_scheduler_that_takes_no_more_of_a_lot_is_named(scenario, client, monkeypatch):
+    perform, hand_out, refused = _dask.at_worker, _dask.Cluster._hand_out, []
+
+    def once(cluster, tasks):
+        if cluster._open and cluster._seconds:
+            refused.append(tasks)
+            raise RuntimeError("no room")
+        hand_out(cluster, tasks)
+
+    # Lots of four, of which a worker does the first.
+    monkeypatch.setattr(_dask, "at_worker", lambda tasks, topic, seconds: perform(tasks[:1], topic, seconds))
+    monkeypatch.setattr(_dask.Cluster, "_lot", lambda cluster: 4)
+    monkeypatch.setattr(_dask.Cluster, "_hand_out", once)
+    many = {"path.loss.p": [i / 1000 for i in range(1, 41)]}
+    with pytest.raises(fairpace.RunError, match="takes nothing more: no room"):
+        fairpace.sweep(scenario, many, seeds=1, executor=client)
+    assert refused
+
+
 def test_a_batch_that_does_not_come_is_named(scenario, client, monkeypatch):
     monkeypatch.setattr(_dask, "at_worker", lambda tasks, topic, seconds: None)
     with pytest.raises(fairpace.RunError, match="its batch did not come"):

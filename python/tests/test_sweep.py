@@ -68,8 +68,11 @@ def test_a_sweep_that_is_over_leaves_its_folder_to_the_next(scenario, tmp_path):
     first = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
     again = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
     other = fairpace.Scenario(**{**scenario.to_dict(), "duration": "3 s"})
-    with pytest.raises(fairpace.FolderError, match="another scenario"):
+    with pytest.raises(fairpace.FolderError, match="another scenario") as occupied:
         fairpace.sweep(other, VARY, seeds=1, folder=folder)
+    assert not isinstance(occupied.value, fairpace.ForeignFolderError)
+    with pytest.raises(fairpace.ForeignFolderError, match="no sweep"):
+        fairpace.sweep(other, VARY, seeds=1, folder=str(tmp_path), force=True)
     assert digest(again) == digest(first)
     assert raised.value.__traceback__ is not None
 

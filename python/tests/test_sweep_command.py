@@ -240,6 +240,10 @@ def test_a_folder_is_looked_at_as_by_the_command_alone(start, cluster, file, lon
     before = results(folder)
     refused = ended(start(longer, *asked), 2)[1]
     assert "a sweep of another scenario" in refused and "--force" in refused
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    foreign = ended(start(file, *asked[:-4], "--out", tmp_path / "mine", "--dask", cluster, "--force"), 2)[1]
+    assert "--force" not in foreign and "never replaced" in foreign
     # By the command alone it is another program's.
     assert refused.splitlines()[1:] == ended(start(longer, *asked[:-2]), 2)[1].splitlines()[1:]
     assert results(folder) == before

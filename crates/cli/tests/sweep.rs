@@ -242,7 +242,9 @@ fn a_failed_point_is_listed_with_the_command_that_repeats_it_and_run_again_when_
     let body = format!("{head},\"runs\":[],\"failed\":{{\"seed\":1,\"reason\":\"a part, \\\"b\\\", broke\"}}}}");
     let sum: String = Sha256::digest(body.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     std::fs::write(out.join(name), format!("{{\"sha256\":\"{sum}\"}}\n{body}\n")).unwrap();
-    let (_, said) = ended(&sweep(&file, &out, &args), 1);
+    let file_name = file.to_str().unwrap();
+    let named_from_here = [&["sweep", file_name, "--out", "results"], &args[..]].concat();
+    let (_, said) = ended(&command(&named_from_here).current_dir(&dir).output().unwrap(), 1);
     assert!(said.contains("error: 1 of 2 points came to nothing; the first, path.loss.p=0.0"), "{said}");
     assert!(said.contains("a part, \"b\", broke\n\nhint: ") && said.contains("--retry"), "{said}");
     let list = std::fs::read_to_string(out.join("failed.csv")).unwrap();
@@ -252,7 +254,9 @@ fn a_failed_point_is_listed_with_the_command_that_repeats_it_and_run_again_when_
     let listed = row.rsplit_once(",\"").unwrap().1.strip_suffix('"').unwrap().replace("\"\"", "\"");
     let listed = listed.strip_prefix("fairpace ").unwrap();
     let shell = format!("'{}' {listed} --out again", env!("CARGO_BIN_EXE_fairpace"));
-    let again = std::process::Command::new("sh").args(["-c", &shell]).current_dir(&dir).output().unwrap();
+    let elsewhere = dir.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let again = std::process::Command::new("sh").args(["-c", &shell]).current_dir(&elsewhere).output().unwrap();
     ended(&again, 0);
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("Points that came to nothing"));
     let (_, said) = ended(&sweep(&file, &out, &[&args[..], &["--retry"]].concat()), 0);

@@ -426,6 +426,18 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn in_a_list_a_value_may_stand_with_several_of_another_axis() {
+    let vary = ["path.rate=1 Mbit/s,1 Mbit/s,2 Mbit/s", "flow.video.controller=rap,tfrc,tfrc"];
+    let listed = plan(&Spec { design: Design::List, ..spec(&vary) });
+    let values: Vec<String> = listed.points().iter().map(|p| p.values.join(" ")).collect();
+    assert_eq!(values, ["1 Mbit/s rap", "1 Mbit/s tfrc", "2 Mbit/s tfrc"]);
+    // A grid has each value once, and so has an axis.
+    let grid = plan(&spec(&vary));
+    assert_eq!(grid.points().len(), 4);
+    assert!([&listed, &grid].iter().all(|plan| plan.axes().iter().all(|axis| axis.values().unwrap().len() == 2)));
+}
+
+#[test]
 fn tables_have_a_row_for_each_seed_and_group_and_numbers_in_basic_units() {
     let spec =
         Spec { design: Design::List, ..spec(&["path.rate=500 kbit/s,1 Mbit/s", "flow.video.controller=rap,tfrc"]) };

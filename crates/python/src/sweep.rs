@@ -29,9 +29,8 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
         SweepError::Vary { .. } | SweepError::Point { .. } | SweepError::Metric { .. } => {
             raise(py, "ScenarioError", &error.to_string(), error.hint().as_deref())
         }
-        SweepError::Occupied { .. } | SweepError::Foreign { .. } => {
-            raise(py, "FolderError", &error.to_string(), error.hint().as_deref())
-        }
+        SweepError::Occupied { .. } => raise(py, "FolderError", &error.to_string(), error.hint().as_deref()),
+        SweepError::Foreign { .. } => raise(py, "ForeignFolderError", &error.to_string(), error.hint().as_deref()),
         other => raise(py, "RunError", &other.to_string(), other.hint().as_deref()),
     }
 }

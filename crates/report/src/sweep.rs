@@ -4,6 +4,7 @@ use crate::page::{Axis as Drawn, Chart, HeatMap, HeatRow, Page, Section, Series,
 use fairpace_lab::stats::Estimate;
 use fairpace_lab::sweep::{Axis, Design, Metric, Ranked, Sweep, metrics};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Rows of the table of best settings.
 const BEST_ROWS: usize = 15;
@@ -57,7 +58,8 @@ fn scaled(metric: &Metric, estimate: &Estimate) -> Estimate {
 }
 
 /// The page. `metric` is the one by which settings are ranked; `folder` is where the sweep lies, for the commands that repeat a point.
-pub fn page(sweep: &Sweep, metric: &Metric, folder: &str) -> Page {
+pub fn page(sweep: &Sweep, metric: &Metric, folder: &Path) -> Page {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let plan = sweep.plan();
     let points = plan.points().len();
     let finished = (0..points).filter(|p| !sweep.runs(*p).is_empty()).count();
@@ -122,7 +124,7 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &str) -> Page {
         let row = |f: &fairpace_lab::sweep::Failed| {
             let id = &plan.points()[f.point].id;
             let world = if plan.world().name() == "emu" { " --world emu" } else { "" };
-            let command = format!("`fairpace run {folder}/failed/{id}.toml --seed {}{world}`", f.seed);
+            let command = format!("`fairpace run {}/failed/{id}.toml --seed {}{world}`", folder.display(), f.seed);
             vec![plan.label(f.point), f.seed.to_string(), f.reason.clone(), command]
         };
         page = page.section(Section::new("failed", "Points that came to nothing").table(Table {
@@ -181,9 +183,12 @@ fn best(sweep: &Sweep, metric: &Metric, ranked: &[Ranked]) -> Section {
         .into_iter()
         .filter(|m| DRAWN.contains(&m.column) || m.column == "jain_index" || m.column == "utilization");
     let rows = others.filter_map(|m| {
-        let first = *m.rank(sweep).first()?;
+        let ranked = m.rank(sweep);
+        let first = ranked.first()?;
+        let is_same = ranked.len() > 1 && ranked.iter().all(|r| r.estimate.mean == first.estimate.mean);
+        let setting = |value: &String| if is_same { "any".to_owned() } else { value.clone() };
         let mut row = vec![title(&m)];
-        row.extend(plan.points()[first.point].values.iter().cloned());
+        row.extend(plan.points()[first.point].values.iter().map(setting));
         row.push(text(&m, &first.estimate));
         Some(row)
     });
@@ -191,7 +196,7 @@ fn best(sweep: &Sweep, metric: &Metric, ranked: &[Ranked]) -> Section {
         ["by".to_owned()].into_iter().chain(plan.axes().iter().map(|a| a.field.clone())).chain(["best".to_owned()]);
     section.table(Table {
         title: "The best by other metrics".to_owned(),
-        caption: "each by itself: less of a loss or a delay is better, more of anything else".to_owned(),
+        caption: "each by itself: less of a loss or a delay is better, more of anything else; `any`: the same at all points".to_owned(),
         head: head.collect(),
         rows: rows.collect(),
     })
@@ -393,7 +398,8 @@ mod tests {
     const TEXT: &str = "[path]\nrate = \"1 Mbit/s\"\nrtt = \"50 ms\"\nloss = { kind = \"random\", p = 0.1 }\n\
                         [[flows]]\nname = \"video\"\ncontroller = \"rap\"\n";
 
-    /// A sweep with two seeds of each point; goodput in kbit/s is the function's, one more with the second seed.
+    /// A sweep with two seeds of each point; goodput and throughput in kbit/s are the function's, one more with the second seed. A
+    /// quarter is lost at all points.
     fn sweep(vary: &[&str], kbps: impl Fn(&[String]) -> Option<f64>) -> Sweep {
         let seeds = SeedRule { seeds: 2, batch: 2, narrow: None };
         let spec = Spec { vary: vary.iter().map(|v| (*v).to_owned()).collect(), seeds, ..Spec::default() };
@@ -405,8 +411,12 @@ mod tests {
             let values: Vec<String> = task.settings.iter().map(|(_, v)| v.clone()).collect();
             if let Some(kbps) = kbps(&values) {
                 let run = |seed: u64| {
-                    let goodput = |name: &str| (name == "goodput_bps").then_some((kbps + (seed - 1) as f64) * 1e3);
-                    let numbers = GROUP_COLUMNS.iter().map(|(name, _)| goodput(name)).collect();
+                    let number = |name: &str| match name {
+                        "goodput_bps" | "throughput_bps" => Some((kbps + (seed - 1) as f64) * 1e3),
+                        "loss_ratio" => Some(0.25),
+                        _ => None,
+                    };
+                    let numbers = GROUP_COLUMNS.iter().map(|(name, _)| number(name)).collect();
                     let groups = vec![("video".to_owned(), numbers)];
                     RunNumbers { seed, groups, links: Vec::new(), invalid: Vec::new() }
                 };
@@ -426,7 +436,7 @@ mod tests {
         let loss = |v: &[String]| if v[0] == "0.1" { 100.0 } else { 200.0 };
         let kbps = |v: &[String]| Some(loss(v) + if v[1] == "1 Mbit/s" { 1.0 } else { 2.0 });
         let found = sweep(&["path.loss.p=0.1,0.2", "path.rate=1 Mbit/s,2 Mbit/s"], kbps);
-        let page = page(&found, &goodput(&found), "x");
+        let page = page(&found, &goodput(&found), Path::new("x"));
         let map = &page.sections.iter().find(|s| s.id == "map").unwrap().heat_maps[0];
         assert_eq!((map.x.as_str(), map.y.as_str()), ("path.loss.p", "path.rate"));
         assert_eq!(map.columns, ["0.1", "0.2"]);
@@ -462,13 +472,21 @@ mod tests {
     }
 
     #[test]
+    fn no_setting_is_named_best_by_a_metric_that_is_the_same_at_all_points() {
+        let found = sweep(&["path.loss.p=0.1,0.2"], |v| v[0].parse().ok());
+        let page = page(&found, &goodput(&found), Path::new("x"));
+        let others: Vec<[&str; 2]> = page.sections[0].tables[1].rows.iter().map(|r| [&*r[0], &*r[1]]).collect();
+        assert_eq!(others, [["video: throughput (kbit/s)", "0.2"], ["video: loss ratio (%)", "any"]]);
+    }
+
+    #[test]
     fn a_failed_point_is_listed_with_its_command_and_in_no_number() {
         let found = sweep(&["path.loss.p=0.1,0.2"], |v| (v[0] == "0.1").then_some(5.0));
-        let page = page(&found, &goodput(&found), "results/x");
+        let page = page(&found, &goodput(&found), Path::new("/results/x"));
         let table = &page.sections.iter().find(|s| s.id == "failed").unwrap().tables[0];
         assert_eq!(table.rows[0][..3], ["path.loss.p=0.2", "1", "smoke"]);
         assert!(
-            table.rows[0][3].starts_with("`fairpace run results/x/failed/")
+            table.rows[0][3].starts_with("`fairpace run /results/x/failed/")
                 && table.rows[0][3].ends_with(".toml --seed 1`")
         );
         assert!(page.notices[0].starts_with("Points that came to nothing: 1."));

@@ -346,7 +346,7 @@ pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric, write: Write<'_
         remove_others(&dir.join(name), &written).map_err(|e| Failure::file("tidy up", dir, &e))?;
     }
     failures(dir, sweep, write)?;
-    let page = pages::page(sweep, metric, &dir.display().to_string());
+    let page = pages::page(sweep, metric, dir);
     Ok(write(Path::new("report.html"), page.to_html().as_bytes())?)
 }
 
@@ -384,7 +384,9 @@ fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> std::io::Result<
 
 /// `failed.csv`, and the scenario of each point that came to nothing.
 fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
-    let (list, folder) = (dir.join("failed.csv"), dir.join("failed"));
+    // As commands name it that are copied to wherever a shell is.
+    let folder = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).join("failed");
+    let list = dir.join("failed.csv");
     let failed = sweep.failed();
     if failed.is_empty() {
         for gone in [std::fs::remove_file(&list), std::fs::remove_dir_all(&folder)] {
@@ -497,7 +499,7 @@ pub(crate) fn again(dir: &Path) -> Outcome<fairpace_report::Page> {
     let sweep = read_sweep(dir, &hooks)?;
     let metric = sweep.plan().ranked_by()?;
     finish(dir, &sweep, &metric, &writer(dir))?;
-    Ok(pages::page(&sweep, &metric, &dir.display().to_string()))
+    Ok(pages::page(&sweep, &metric, dir))
 }
 
 /// Writes files of a folder that no process of ours has locked.

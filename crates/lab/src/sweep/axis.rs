@@ -14,6 +14,7 @@ use super::error::SweepError;
 use fairpace_scenario::FieldPath;
 use fairpace_units::{RateSpec, parse_duration, parse_rate, parse_size};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The most values of one axis.
 pub const MAX_LEVELS: usize = 100_000;
@@ -82,9 +83,6 @@ impl Axis {
                 }
             }
         }
-        // Whole numbers between two ends may come twice, and so may what is listed.
-        let mut seen = std::collections::BTreeSet::new();
-        found.retain(|value| seen.insert(value.clone()));
         if found.is_empty() {
             return Err(refuse("has no value", "write values behind the `=`, as in `path.loss.p=0.001,0.01`"));
         }
@@ -92,6 +90,16 @@ impl Axis {
             return Err(refuse("has too many values", "at most 100,000 on one axis"));
         }
         Ok(Axis { field: path.text().to_owned(), levels: Levels::Values(found) })
+    }
+
+    /// The axis with each of its values once: whole numbers between two ends may come twice, and so may what is listed.
+    pub fn distinct(&self) -> Axis {
+        let mut axis = self.clone();
+        if let Levels::Values(values) = &mut axis.levels {
+            let mut seen = BTreeSet::new();
+            values.retain(|value| seen.insert(value.clone()));
+        }
+        axis
     }
 
     /// The listed values; none if any between two ends is one.
@@ -322,7 +330,7 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> Vec<String> {
-        Axis::parse(text).unwrap().values().unwrap().to_vec()
+        Axis::parse(text).unwrap().distinct().values().unwrap().to_vec()
     }
 
     #[test]

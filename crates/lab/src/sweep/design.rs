@@ -97,7 +97,7 @@ pub(super) fn lay_out(axes: &[Axis], design: Design) -> Result<Vec<Vec<String>>,
                 return Err(refuse(
                     "the list".to_owned(),
                     format!("has {len} values on its first axis and {} on axis {}", axes[other].len(), other + 1),
-                    "give all axes the same number of values (equal ones count once)",
+                    "give all axes the same number of values",
                 ));
             }
             (0..len).map(|i| axes.iter().map(|axis| axis[i].clone()).collect()).collect()

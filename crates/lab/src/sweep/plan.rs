@@ -187,7 +187,8 @@ impl Plan {
     /// # Errors
     /// An axis is not understood, there is no point, the first point is no scenario, or there is no such metric.
     pub fn new(scenario: &Scenario, spec: &Spec, world: World, code: &str) -> Result<Plan, SweepError> {
-        let axes: Vec<Axis> = spec.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+        let given: Vec<Axis> = spec.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+        let axes: Vec<Axis> = given.iter().map(Axis::distinct).collect();
         let fields = axes.iter().map(|axis| FieldPath::parse(&axis.field)).collect::<Result<Vec<_>, _>>()?;
         for (i, field) in fields.iter().enumerate() {
             if let Some(other) = fields[..i].iter().find(|other| field.overlaps(other, scenario)) {
@@ -222,7 +223,8 @@ impl Plan {
             axes,
             fields,
         };
-        let values = lay_out(&plan.axes, spec.design)?;
+        // In a list a value may stand with several of another axis.
+        let values = lay_out(if spec.design == Design::List { &given } else { &plan.axes }, spec.design)?;
         // By its field, or within a table that is a value.
         let of_recordings = plan.fields.iter().any(FieldPath::is_of_a_recording)
             || values.iter().flatten().any(|value| value.contains("trace"));
