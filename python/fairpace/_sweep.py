@@ -14,6 +14,7 @@ from typing import Any
 from . import _fairpace
 from ._errors import FairpaceError
 from ._fairpace import Scenario, Sweep
+from ._table import _text
 
 #: A task by its place: the point's number, the first seed counted from the scenario's, how many seeds.
 _Task = tuple[int, int, int]
@@ -57,7 +58,8 @@ def sweep(
 ) -> Sweep:
     """Runs a scenario with other values in some of its fields, each point with several seeds.
 
-    `vary` has the fields by their paths: a list of values, or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
+    `vary` has the fields by their paths: a list of values (text, numbers, dicts or classes of `fairpace.tables` where the field is a
+    table), or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
     which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a Latin hypercube, ``"latin"``. Each point gets `seeds`
     seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
     interval is below that, `most_seeds` at most, 50 if none is given (`Sweep.too_wide` has the points that would need more). `metric` ranks the points in the report; without one `ci_width`'s does, or the first
@@ -134,7 +136,9 @@ def _axes(vary: Mapping[str, Any] | Iterable[str]) -> list[str]:
         return list(vary)
     axes = []
     for field, values in vary.items():
-        text = values if isinstance(values, str) else ",".join(str(value) for value in values)
+        if not isinstance(values, str | Iterable):
+            raise TypeError(f"`vary` has {values!r} for `{field}`: give a list of values, or text such as \"1..4/log3\"")
+        text = values if isinstance(values, str) else ",".join(_text(value) for value in values)
         axes.append(f"{field}={text}")
     return axes
 

@@ -25,6 +25,22 @@ def _json(value: Any) -> str:
     return json.dumps(value, default=_plain)
 
 
+def _text(value: Any) -> str:
+    """A value as the command takes it: text is left as it is, anything else is written in TOML."""
+    return value if isinstance(value, str) else _toml(json.loads(_json(value)))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(field)}" for name, field in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if value is None:
+        raise TypeError("None is nothing that a scenario can hold")
+    # Strings, numbers, true and false are in TOML what they are in JSON.
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, _Table):
         return _given(value)
@@ -32,4 +48,7 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
+    if callable(item := getattr(value, "item", None)):
+        # A number of NumPy.
+        return item()
     raise TypeError(f"{value!r} is nothing that a scenario can hold")

@@ -7,6 +7,8 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import fairpace
+import numpy
+import pyarrow
 import pytest
 
 VARY = {"path.loss.p": [0.001, 0.01], "flow.video.controller": "rcs,tfrc"}
@@ -54,6 +56,23 @@ def test_a_folder_is_gone_on_from_and_nothing_runs_twice(scenario, tmp_path):
     assert rest[0] == len(done) - 1 and min(rest[1:]) > rest[0]
     assert again.found == f"{rest[0]} taken from an earlier run"
     assert digest(again) == digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2))
+
+
+def test_values_are_text_numbers_or_tables(scenario):
+    def values(vary, column):
+        found = pyarrow.table(fairpace.sweep(scenario, vary, seeds=1).groups)
+        return list(dict.fromkeys(found[column].to_pylist()))
+
+    tables = {"path.queue": ['{kind = "codel"}', {"kind": "red", "max_p": 0.2}]}
+    assert values(tables, "path.queue") == ['{kind = "codel"}', '{"kind" = "red", "max_p" = 0.2}']
+    outage = fairpace.tables.Outage(start="1 s", length="500 ms")
+    assert values({"path.outages": [[], [outage]]}, "path.outages") == ["[]", '[{"start" = "1 s", "length" = "500 ms"}]']
+    assert values({"path.loss.p": [0.001, numpy.float64(0.01), 0]}, "path.loss.p") == [0.001, 0.01, 0.0]
+    assert values({"flow.video.count": numpy.arange(1, 3)}, "flow.video.count") == [1, 2]
+    with pytest.raises(TypeError, match="None is nothing that a scenario can hold"):
+        fairpace.sweep(scenario, {"path.queue": [None]}, seeds=1)
+    with pytest.raises(TypeError, match=r"`vary` has 3 for `flow.video.count`: give a list"):
+        fairpace.sweep(scenario, {"flow.video.count": 3}, seeds=1)
 
 
 def test_a_sweep_that_is_over_leaves_its_folder_to_the_next(scenario, tmp_path):

@@ -196,7 +196,9 @@ fn best(sweep: &Sweep, metric: &Metric, ranked: &[Ranked]) -> Section {
         ["by".to_owned()].into_iter().chain(plan.axes().iter().map(|a| a.field.clone())).chain(["best".to_owned()]);
     section.table(Table {
         title: "The best by other metrics".to_owned(),
-        caption: "each by itself: less of a loss or a delay is better, more of anything else; `any`: the same at all points".to_owned(),
+        caption:
+            "each by itself: less of a loss or a delay is better, more of anything else; `any`: the same at all points"
+                .to_owned(),
         head: head.collect(),
         rows: rows.collect(),
     })
