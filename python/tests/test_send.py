@@ -54,6 +54,18 @@ def test_what_a_controller_raises_ends_the_stream_and_is_raised(receiver):
     assert raised.value.__notes__[0].startswith(f"in the stream to {to} at ")
 
 
+def test_a_key_that_others_may_read_or_that_is_none_is_refused(tmp_path):
+    key = tmp_path / "stream.key"
+    key.write_text("0123456789abcdef" * 4)
+    key.chmod(0o640)
+    with pytest.raises(fairpace.RunError, match=r"others may read the key .* \(mode 640\)"):
+        fairpace.send("model", "127.0.0.1:9", key_file=key)
+    key.chmod(0o600)
+    key.write_text("0" * 64)
+    with pytest.raises(fairpace.RunError, match="anybody can guess the key"):
+        fairpace.send("model", "127.0.0.1:9", key_file=key)
+
+
 def test_ctrl_c_ends_a_stream(receiver):
     import threading
 

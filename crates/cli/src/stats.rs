@@ -1,6 +1,6 @@
 //! `--stats FILE|-`: a JSON line each second while `send` or `receive` runs.
 
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::outputs;
 use crate::term::note;
 use fairpace_units::{Duration, Instant};
@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The lines' distance.
 const EACH: Duration = Duration::from_secs(1);
@@ -17,8 +18,21 @@ const EACH: Duration = Duration::from_secs(1);
 /// Where the lines go, and when the next is due.
 pub(crate) struct Stats {
     out: Option<Box<dyn Write>>,
-    name: String,
+    path: PathBuf,
     next: Instant,
+    lost: Lost,
+}
+
+/// Whether the lines of a command, in one file or several, could all be written. A session goes on without them.
+#[derive(Clone, Default)]
+pub(crate) struct Lost(Arc<Mutex<Option<Failure>>>);
+
+impl Lost {
+    /// # Errors
+    /// The first failure to write a line.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
 }
 
 impl Stats {
@@ -28,11 +42,8 @@ impl Stats {
     /// The file cannot be created.
     pub(crate) fn open(to: Option<&Path>, force: bool) -> Outcome<Stats> {
         match to {
-            None => Ok(Stats { out: None, name: String::new(), next: Instant::ZERO + EACH }),
-            Some(_) if Stats::is_stdout(to) => {
-                let out: Box<dyn Write> = Box::new(io::stdout());
-                Ok(Stats { out: Some(out), name: "standard output".to_owned(), next: Instant::ZERO + EACH })
-            }
+            None => Ok(Stats::new(None, Path::new(""))),
+            Some(_) if Stats::is_stdout(to) => Ok(Stats::new(Some(Box::new(io::stdout())), Path::new("/dev/stdout"))),
             Some(path) => Stats::to_file(outputs::create(path, force)?, path),
         }
     }
@@ -46,7 +57,21 @@ impl Stats {
             // A reader that stalls would else stall the session.
             fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         }
-        Ok(Stats { out: Some(Box::new(file)), name: format!("`{}`", path.display()), next: Instant::ZERO + EACH })
+        Ok(Stats::new(Some(Box::new(file)), path))
+    }
+
+    fn new(out: Option<Box<dyn Write>>, path: &Path) -> Stats {
+        Stats { out, path: path.to_owned(), next: Instant::ZERO + EACH, lost: Lost::default() }
+    }
+
+    /// What becomes of the lines is told there.
+    pub(crate) fn telling(self, lost: &Lost) -> Stats {
+        Stats { lost: lost.clone(), ..self }
+    }
+
+    /// Where it is told what became of the lines.
+    pub(crate) fn lost(&self) -> Lost {
+        self.lost.clone()
     }
 
     /// Whether standard output is for the lines: a summary for people goes elsewhere then.
@@ -59,7 +84,8 @@ impl Stats {
         self.next = Instant::ZERO + EACH;
     }
 
-    /// Writes the line that is due. A reader that has gone ends the lines, and nothing else.
+    /// Writes the line that is due. A reader that has gone ends the lines, and nothing else; so does a disk that is full, which
+    /// [`Lost`] tells.
     pub(crate) fn sample(&mut self, at: Instant, line: impl FnOnce() -> Value) {
         let Some(out) = self.out.as_mut().filter(|_| at >= self.next) else { return };
         while self.next <= at {
@@ -69,8 +95,12 @@ impl Stats {
         let written = out.write_all(format!("{}\n", line()).as_bytes()).and_then(|()| out.flush());
         match written {
             Err(e) if e.kind() != io::ErrorKind::WouldBlock => {
-                note(false, &format!("note: no more lines to {}: {e}", self.name));
+                note(false, &format!("note: no more lines to `{}`: {e}", self.path.display()));
                 self.out = None;
+                if e.kind() != io::ErrorKind::BrokenPipe {
+                    let mut lost = self.lost.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    lost.get_or_insert(Failure::file("write all lines of", &self.path, &e));
+                }
             }
             _ => {}
         }
@@ -108,6 +138,25 @@ mod tests {
         assert!(stats.out.is_some(), "lines may come again when it reads");
         drop(reader);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_is_full_ends_the_lines_and_is_told_once() {
+        let mut stats = Stats::open(Some(Path::new("/dev/full")), true).unwrap();
+        let lost = stats.lost();
+        let mut lines = 0;
+        for second in 1..5 {
+            stats.sample(Instant::ZERO + Duration::from_secs(second), || {
+                lines += 1;
+                json!({ "second": second })
+            });
+        }
+        let failure = lost.outcome().unwrap_err().to_string();
+        assert!(
+            failure.contains("cannot write all lines of `/dev/full`") && failure.contains("disk is full"),
+            "{failure}"
+        );
+        assert!(lines == 1 && lost.outcome().is_ok());
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod common {
 
 use common::program::{command, folder, text};
 use common::turn::wait_for;
-use common::wire::listening;
+use common::wire::{json, listening, listening_with_messages};
 use fairpace_media::IvfReader;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -119,6 +119,25 @@ fn a_full_disk_is_called_that() {
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("`/dev/full`: cannot write: ") && said.contains("hint: the disk is full"), "{said}");
+}
+
+#[test]
+fn statistics_that_find_the_disk_full_end_no_stream_and_are_told_at_its_end() {
+    let full = ["--json", "--stats", "/dev/full", "--force"];
+    let (receiver, port, said) = listening_with_messages(&[&["receive", "0", "-4"][..], &full].concat());
+    let to = format!("127.0.0.1:{port}");
+    let sent = command(&[&["send", "model", &to, "--seconds", "3s"][..], &full].concat()).output().unwrap();
+    let received = receiver.wait_with_output().unwrap();
+    for (said, out, packets) in [
+        (text(&sent.stderr), &sent, "/data/sent_packets"),
+        (said.join().unwrap(), &received, "/media/received_packets"),
+    ] {
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert_eq!(said.matches("no more lines to `/dev/full`").count(), 1, "{said}");
+        assert!(said.contains("cannot write all lines of `/dev/full`") && said.contains("the disk is full"), "{said}");
+        let record = json(out);
+        assert!(record.pointer(packets).and_then(serde_json::Value::as_u64) > Some(20), "{record}");
+    }
 }
 
 #[test]

@@ -225,9 +225,9 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    for bad in [&b""[..], b"abc", &[b'0'; 63], &[b'z'; 64], &[0xff; 64], &[b'0'; 100_000]] {
+    for bad in [&b""[..], b"abc", &[b'0'; 63], &[b'z'; 64], &[0xff; 64], &[b'0'; 100_000], &[b'0'; 64]] {
         std::fs::write(&path, bad).unwrap();
-        refused("`");
+        refused("key");
     }
     std::fs::remove_file(&path).unwrap();
     refused("cannot read the key");

@@ -256,6 +256,8 @@ impl<R: Read> IvfReader<R> {
 #[derive(Debug)]
 pub struct IvfSource {
     frames: std::sync::mpsc::Receiver<Result<IvfFrame, MediaError>>,
+    /// For messages.
+    name: String,
     /// Read, and not yet due.
     ahead: Option<IvfFrame>,
     format: Format,
@@ -266,6 +268,8 @@ pub struct IvfSource {
 
 /// Frames read ahead of time.
 const READ_AHEAD: usize = 64;
+/// A frame that is so much later than the one before is damage: nobody waits for it.
+const MOST_GAP: Duration = Duration::from_secs(3600);
 /// How long to wait before looking again at a pipe that had nothing.
 const PIPE_POLL: Duration = Duration::from_millis(2);
 
@@ -290,13 +294,23 @@ impl IvfSource {
             sound: false,
             cut_off: reader.cut_off,
         };
+        let name = reader.name.clone();
         let (give, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
         // Ends with the input, or when the receiving half is gone.
         std::thread::spawn(move || {
+            let mut latest = None;
             loop {
+                let start = reader.offset;
                 let (item, last) = match reader.next_frame() {
                     Ok(None) => return,
-                    Ok(Some(frame)) => (Ok(frame), false),
+                    Ok(Some(frame)) if frame.time.saturating_sub(latest.unwrap_or(frame.time)) > MOST_GAP => {
+                        let problem = "a frame's time is more than an hour after that of the frame before";
+                        (Err(reader.wrong(start, problem.to_owned())), true)
+                    }
+                    Ok(Some(frame)) => {
+                        latest = Some(frame.time);
+                        (Ok(frame), false)
+                    }
                     Err(e) => (Err(e), true),
                 };
                 if give.send(item).is_err() || last {
@@ -304,7 +318,7 @@ impl IvfSource {
                 }
             }
         });
-        Ok(IvfSource { frames, ahead: None, format, origin: None, next: Instant::ZERO })
+        Ok(IvfSource { frames, name, ahead: None, format, origin: None, next: Instant::ZERO })
     }
 }
 
@@ -342,7 +356,11 @@ impl FrameSource for IvfSource {
                 }
                 Err(TryRecvError::Disconnected) => {
                     self.next = Instant::NEVER;
-                    return Ok(None);
+                    if self.origin.is_some() {
+                        return Ok(None);
+                    }
+                    let problem = "it has no frame".to_owned();
+                    return Err(MediaError::Ivf { name: self.name.clone(), offset: HEADER as u64, problem });
                 }
             },
         };
@@ -482,6 +500,27 @@ mod tests {
             }
         }
         assert_eq!(captures, [(3_000, true), (3_040, false), (3_200, false)]);
+    }
+
+    /// Looks until the source's thread has found its end; what that is.
+    fn end_of(source: &mut IvfSource) -> Result<usize, MediaError> {
+        let mut frames = 0;
+        while source.next_frame_at() != Instant::NEVER {
+            frames += usize::from(source.next_frame(source.next_frame_at())?.is_some());
+        }
+        Ok(frames)
+    }
+
+    #[test]
+    fn a_stream_without_a_frame_and_one_that_stands_still_for_an_hour_are_no_streams() {
+        let source = |bytes: Vec<u8>| IvfSource::new(Cursor::new(bytes), "x").unwrap();
+        let nothing = end_of(&mut source(file(&[]))).unwrap_err().to_string();
+        assert_eq!(nothing, "`x`: not readable as IVF at byte 32: it has no frame");
+        let pause = |ms: u64| file(&[(7_200_000, filler(50, true)), (7_200_000 + ms, filler(50, false))]);
+        assert_eq!(end_of(&mut source(pause(3_600_000))).unwrap(), 2);
+        let damaged = end_of(&mut source(pause(3_600_001))).unwrap_err().to_string();
+        // 32 + 12 + 50 = 94
+        assert!(damaged.contains("at byte 94: a frame's time is more than an hour after"), "{damaged}");
     }
 
     proptest! {

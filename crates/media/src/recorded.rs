@@ -14,10 +14,15 @@ use crate::constant::skip_missed;
 use crate::filler::filler;
 use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 /// No real frame is larger.
 const MAX_SIZE: u64 = 1 << 26;
+
+/// The longest list that is read, in bytes: some two days of frames.
+const MAX_LIST: u64 = 1 << 26;
 
 /// A recorded frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,11 +54,14 @@ impl RecordedSource {
     /// [`MediaError::File`], or [`MediaError::SizeList`] with the line.
     pub fn open(path: impl AsRef<Path>, interval: Duration) -> Result<Self, MediaError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| MediaError::File {
-            path: path.to_owned(),
-            doing: "read",
-            source,
-        })?;
+        let cannot = |source| MediaError::File { path: path.to_owned(), doing: "read", source };
+        let file = File::open(path).map_err(cannot)?;
+        let mut text = String::new();
+        let read = file.take(MAX_LIST + 1).read_to_string(&mut text).map_err(cannot)?;
+        if read as u64 > MAX_LIST {
+            let too_long = io::Error::new(io::ErrorKind::FileTooLarge, "a list of more than 64 MiB");
+            return Err(cannot(too_long));
+        }
         Self::parse(&text, &path.display().to_string(), interval)
     }
 
@@ -210,6 +218,12 @@ mod tests {
         let mut s = RecordedSource::parse(text, "x", MS40).unwrap();
         assert_eq!(sizes(&mut s, 4), [(1_000, true), (200, false), (300, false), (1_000, true)]);
         assert_eq!(s.next_frame_at(), Instant::from_nanos(160_000_000));
+    }
+
+    #[test]
+    fn a_list_without_end_is_not_read_to_it() {
+        let error = RecordedSource::open("/dev/zero", MS40).unwrap_err().to_string();
+        assert_eq!(error, "`/dev/zero`: cannot read: a list of more than 64 MiB");
     }
 
     #[test]

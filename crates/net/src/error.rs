@@ -14,6 +14,14 @@ pub enum NetError {
         /// The fault that was found.
         reason: String,
     },
+    /// A file holds no key that may be used.
+    #[error("{found}")]
+    KeyFile {
+        /// The file and its fault.
+        found: String,
+        /// What to do; empty if nothing is known.
+        remedy: String,
+    },
     /// The name has no address (of the wanted family).
     #[error("cannot resolve `{host}`: {reason}")]
     Resolve {
@@ -188,6 +196,7 @@ impl NetError {
             NetError::BadAddress { .. } => {
                 "write `example.org:5004`, `192.0.2.1:5004` or `[2001:db8::1]:5004`".to_owned()
             }
+            NetError::KeyFile { remedy, .. } => return Some(remedy.clone()).filter(|text| !text.is_empty()),
             NetError::Resolve { .. } => "check the name, or give the address itself".to_owned(),
             NetError::PortInUse { address } => format!(
                 "stop the other program (`ss -lunp 'sport = :{0}'` names it) or take another port, such as {1}",

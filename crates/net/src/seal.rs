@@ -46,6 +46,7 @@
 )]
 
 mod asking;
+mod file;
 mod window;
 mod wire;
 

@@ -72,10 +72,7 @@ pub(crate) fn send<'py>(
         config.min_rate = config.min_rate.min(config.max_rate);
     }
     if let Some(file) = key_file {
-        let text = std::fs::read_to_string(&file).map_err(|e| bad("key_file", &file.display().to_string(), &e))?;
-        let key = Key::from_hex(&text)
-            .ok_or_else(|| bad("key_file", &file.display().to_string(), &"it holds no 64 hexadecimal digits"))?;
-        config.key = Some(key);
+        config.key = Some(Key::from_file(&file).map_err(|e| refused(py, &e))?);
     }
     config.check().map_err(|e| refused(py, &e))?;
     if config.custom.is_none() {

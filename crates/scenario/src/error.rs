@@ -134,7 +134,9 @@ impl ScenarioError {
     /// The remedy, if there is a known one.
     pub fn hint(&self) -> Option<String> {
         match &*self.problem {
-            Problem::Unreadable { .. } => Some("name a scenario file, such as `scenarios/geo.toml`".to_owned()),
+            Problem::Unreadable { .. } => {
+                Some("name a file of TOML that can be read, as `scenarios/geo.toml` is one".to_owned())
+            }
             Problem::Syntax { .. } => {
                 Some("the format is TOML (https://toml.io); text is quoted, as in `rtt = \"550 ms\"`".to_owned())
             }

@@ -14,8 +14,8 @@ use crate::term::note;
 use fairpace_emu::CallFilter;
 use fairpace_media::{Adaptive, PlayoutParams, Recorder};
 use fairpace_net::receive::{Last, ReceiveConfig, ReceiveEnd, Receiver};
-use fairpace_net::{Clock, resolve};
-use fairpace_rtp::{Codec, sdp};
+use fairpace_net::{Clock, Key, resolve};
+use fairpace_rtp::{AllowedSender, Codec, sdp};
 use session::{Files, Live, outcome, tell};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -25,12 +25,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
     config.family = args.ip.family();
     config.duration = args.seconds;
-    config.key = args.key_file.as_deref().map(key::read).transpose()?;
+    config.key = args.key_file.as_deref().map(Key::from_file).transpose()?;
     let protection = key::protection(config.key.as_ref(), key::End::Receiver);
     if let Some(interval) = args.feedback {
         (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
     }
     config.session.from.clone_from(&args.from);
+    let other = args.from.iter().map(AllowedSender::ip).find(|ip| !config.family.admits(&(*ip, 0).into()));
+    if let Some(other) = other {
+        let (named, heard) = if other.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+        return Err(Failure::usage(format!(
+            "`--from` names {other}, an {named} address, and only {heard} is listened to"
+        ))
+        .hint("leave out `-4` or `-6`, or name addresses of that family"));
+    }
     config.session.rwnd = args.rwnd;
     config.session.rate_profile = profile::wanted(&args.form)?;
     config.session.form = args.form.feedback_form;
@@ -133,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             note(args.quiet, &format!("recorded `{}`", path.display()));
         }
         if !goes_on {
-            return failed.map_or(outcome, Err);
+            return failed.map_or(outcome, Err).and_then(|()| files.whole());
         }
         if let Err(failure) = outcome.as_ref().map_err(|failure| failure.message.clone()) {
             note(!counts && args.quiet, &format!("session {number}: {failure}"));

@@ -16,7 +16,7 @@ use fairpace_control::BreakerParams;
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, PictureWish, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, run as send};
-use fairpace_net::{Clock, NetError, resolve};
+use fairpace_net::{Clock, Key, NetError, resolve};
 use fairpace_units::{Duration, Instant, format_duration};
 use record::{Live, json, summary};
 use std::io::{IsTerminal as _, Write as _};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         config.session.rate_profile = profile;
     }
     config.quick_start = args.quick_start;
-    config.key = args.key_file.as_deref().map(key::read).transpose()?;
+    config.key = args.key_file.as_deref().map(Key::from_file).transpose()?;
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     profile::check_form(&args.form, &config.scheme, &*controller)?;
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         summary(&mut out, &report)?;
     }
     match report.end {
-        SendEnd::Finished | SendEnd::PeerBye => Ok(()),
+        SendEnd::Finished | SendEnd::PeerBye => live.stats.lost().outcome(),
         SendEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
         SendEnd::Failed(error) => Err(error.into()),
     }

@@ -32,6 +32,7 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         | NetError::PortInUse { .. }
         | NetError::TcpPortInUse { .. }
         | NetError::NoSuchLocalAddress { .. }
+        | NetError::KeyFile { .. }
         | NetError::Control(_)
         | NetError::Config { .. } => USAGE,
         NetError::Denied { .. } => PRIVILEGE,

@@ -1,7 +1,7 @@
 //! The addresses that a receiver takes senders from, where it does not take any.
 
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::str::FromStr;
 
 /// Addresses of senders: `192.0.2.7`, `192.0.2.7:5000`, `192.0.2.0/24`, `2001:db8::7`, `[2001:db8::7]:5000`,
@@ -21,6 +21,8 @@ pub struct NoSuchSender {
     found: String,
     /// The address of a prefix has bits behind it: the network that it lies in, with the prefix's length.
     network: Option<(IpAddr, u8)>,
+    /// An address or a port from which nothing ever comes.
+    never: bool,
 }
 
 impl fmt::Display for NoSuchSender {
@@ -33,6 +35,12 @@ impl fmt::Display for NoSuchSender {
                 "`{found}` has bits behind its prefix: give {ip}/{bits} for the network, or {own} for that address alone"
             );
         }
+        if self.never {
+            return write!(
+                f,
+                "nothing is sent from `{found}`: give the address that the sender has, without a port for any"
+            );
+        }
         write!(
             f,
             "`{found}` is no address of a sender: give an IP address, IP:PORT ([IP]:PORT for IPv6) or a prefix as in 192.0.2.0/24"
@@ -43,6 +51,11 @@ impl fmt::Display for NoSuchSender {
 impl core::error::Error for NoSuchSender {}
 
 impl AllowedSender {
+    /// The address, or the first of the prefix.
+    pub const fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
     /// Whether that address is meant.
     pub fn allows(&self, from: SocketAddr) -> bool {
         let same = match (self.ip, from.ip().to_canonical()) {
@@ -66,10 +79,14 @@ impl FromStr for AllowedSender {
     type Err = NoSuchSender;
 
     fn from_str(text: &str) -> Result<Self, NoSuchSender> {
-        let wrong = || NoSuchSender { found: text.to_owned(), network: None };
+        let wrong = || NoSuchSender { found: text.to_owned(), network: None, never: false };
+        let never = || NoSuchSender { never: true, ..wrong() };
         let whole = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         if let Ok(at) = text.parse::<SocketAddr>() {
             let ip = at.ip().to_canonical();
+            if sends_nothing(ip) || at.port() == 0 {
+                return Err(never());
+            }
             return Ok(AllowedSender { ip, bits: whole(ip), port: Some(at.port()) });
         }
         let (ip, bits) = match text.split_once('/') {
@@ -87,8 +104,16 @@ impl FromStr for AllowedSender {
         if network != ip {
             return Err(NoSuchSender { network: Some((network, bits)), ..wrong() });
         }
+        if ip.is_multicast() || (bits == whole(ip) && sends_nothing(ip)) {
+            return Err(never());
+        }
         Ok(AllowedSender { ip, bits, port: None })
     }
+}
+
+/// Whether an address is none that a datagram comes from.
+fn sends_nothing(ip: IpAddr) -> bool {
+    ip.is_unspecified() || ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// The address without the bits behind the first `bits`.
@@ -144,6 +169,25 @@ mod tests {
             assert!(network.parse::<AllowedSender>().is_ok(), "{network}");
         }
         assert!("192.0.2.7/32".parse::<AllowedSender>().is_ok());
+    }
+
+    #[test]
+    fn an_address_from_which_nothing_comes_is_refused() {
+        for text in [
+            "0.0.0.0",
+            "::",
+            "224.0.0.1",
+            "255.255.255.255",
+            "192.0.2.7:0",
+            "ff02::1",
+            "[ff02::1]:9",
+            "224.0.0.0/4",
+            "ff00::/8",
+        ] {
+            let error = text.parse::<AllowedSender>().unwrap_err().to_string();
+            assert!(error.contains(&format!("nothing is sent from `{text}`")), "{error}");
+        }
+        assert!(["0.0.0.0/0", "::/0", "0.0.0.0/8"].iter().all(|text| text.parse::<AllowedSender>().is_ok()));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn serve(args: &Args, receiver: Receiver, files: Files, playout: Play
     match all.failed {
         Some(failure) => Err(failure),
         None if stop.asked() => Err(Failure::silent(code::INTERRUPTED)),
-        None => Ok(()),
+        None => all.files.whole(),
     }
 }
 

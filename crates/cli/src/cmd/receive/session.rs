@@ -4,7 +4,7 @@ use crate::args::{Receive as Args, Sessions};
 use crate::error::{Failure, Outcome, code};
 use crate::opener::Opener;
 use crate::outputs;
-use crate::stats::Stats;
+use crate::stats::{Lost, Stats};
 use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_media::PlayoutTotals;
@@ -54,11 +54,13 @@ pub(super) struct Files {
     enough: bool,
     /// A pipe or a device for the statistics of several sessions.
     shared: Option<(File, PathBuf)>,
+    /// Whether the statistics of all sessions could be written.
+    lost: Lost,
 }
 
 impl Files {
     pub(super) fn open(args: &Args) -> Outcome<Files> {
-        let mut files = Files { numbered: None, enough: false, shared: None };
+        let mut files = Files { numbered: None, enough: false, shared: None, lost: Lost::default() };
         let most = match args.sessions() {
             _ if args.is_one() && args.keep_sessions.is_some() => {
                 return Err(Failure::usage(
@@ -87,7 +89,7 @@ impl Files {
         if args.is_one() {
             let create = |path: &PathBuf| Ok::<_, Failure>((outputs::create_seekable(path, args.force)?, path.clone()));
             let recording = args.out.as_ref().map(create).transpose()?;
-            return Ok((recording, Stats::open(args.stats.as_deref(), args.force)?));
+            return Ok((recording, Stats::open(args.stats.as_deref(), args.force)?.telling(&self.lost)));
         }
         let opened = self.numbered.as_mut().map(Opener::next).transpose()?;
         if matches!(opened, Some(None)) && !std::mem::replace(&mut self.enough, true) {
@@ -100,7 +102,15 @@ impl Files {
             (None, Some((file, path))) => Stats::to_file(file.try_clone()?, path)?,
             (None, None) => Stats::open(args.stats.as_deref().filter(|path| Stats::is_stdout(Some(path))), false)?,
         };
-        Ok((recording, stats))
+        Ok((recording, stats.telling(&self.lost)))
+    }
+
+    /// Whether the statistics could all be written.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(super) fn whole(&self) -> Outcome {
+        self.lost.outcome()
     }
 
     /// The next session's files are opened meanwhile.

@@ -3,17 +3,16 @@
 use super::record::{Live, json as record, summary};
 use super::source::open;
 use crate::args::{Send as Args, picture_size};
-use crate::cmd::key;
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
 use crate::outputs::{self, raise_file_limit};
-use crate::stats::Stats;
+use crate::stats::{Lost, Stats};
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, Phased, PictureWish, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendReport, Stream, run_many};
-use fairpace_net::{Clock, Family, NetError, resolve};
+use fairpace_net::{Clock, Family, Key, NetError, resolve};
 use fairpace_scenario::{Count, ScenarioError, Size, StreamSpec, Streams, Time};
 use fairpace_units::{Duration, Instant, RandomStream};
 use serde_json::{Value, json};
@@ -48,8 +47,9 @@ pub(super) fn run(args: &Args, file: &Path) -> Outcome {
         Some(path) => Some((outputs::create(path, args.force)?, path)),
         None => None,
     };
-    let mut watching: Vec<Live> =
-        all.iter().map(|one| Ok(live(args, one, lines(args, shared.as_ref())?))).collect::<Outcome<_>>()?;
+    let lost = Lost::default();
+    let watched = |one| Ok(live(args, one, lines(args, shared.as_ref())?.telling(&lost)));
+    let mut watching: Vec<Live> = all.iter().map(watched).collect::<Outcome<_>>()?;
     // As with one stream: neither a source nor the network may use more.
     confine::drop_capabilities()?;
     all.iter().for_each(|one| one.source.prepare());
@@ -82,7 +82,8 @@ pub(super) fn run(args: &Args, file: &Path) -> Outcome {
     })?;
     let ended: Vec<(&Ready, Ended)> = all.iter().zip(ended).filter_map(|(one, end)| Some((one, end?))).collect();
     tell(args, &ended)?;
-    outcome(ended)
+    outcome(ended)?;
+    lost.outcome()
 }
 
 /// The configuration of a stream, with what only this machine knows.
@@ -106,8 +107,8 @@ fn ready(streams: &Streams, index: usize, spec: &StreamSpec, family: Family) -> 
     config.session.fec = !(no_repair || spec.no_fec.unwrap_or(false));
     // The statistics have a line a second.
     config.sample = Duration::from_secs(1);
-    let key = spec.key_file.as_ref().map(|path| key::read(&streams.resolve(path)));
-    config.key = key.transpose().map_err(|failure| told("key_file", &failure))?;
+    let key = spec.key_file.as_ref().map(|path| Key::from_file(&streams.resolve(path)));
+    config.key = key.transpose().map_err(|error| told("key_file", &error.into()))?;
     config.check().map_err(|error| {
         let field = if matches!(&error, NetError::Config { field: "packet_size", .. }) { "packet_size" } else { "to" };
         told(field, &error.into())
