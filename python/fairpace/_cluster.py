@@ -1,7 +1,7 @@
 """The process that `fairpace sweep --dask` starts beside itself, since the command speaks no Dask.
 
 The first line of standard input is the sweep, as an object of JSON. Standard input stays open as long as somebody waits for the
-results: its end ends this process at once, and every finished batch is on disk. Standard output has an object on each line: `done`,
+results: its end ends this process, when the batches that have come are on disk. Standard output has an object on each line: `done`,
 `needed` and `what` after each batch and once before the first, when `what` is what the folder had; `notice` for what is worth a word;
 `error` with `hint` and `kind` as the last line of a sweep that has come to nothing.
 """
@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 from typing import Any, BinaryIO
@@ -20,6 +21,8 @@ from typing import Any, BinaryIO
 import fairpace
 
 _INTERRUPTED = 130
+#: What has come is on disk by then, in s, or the disk does not take it.
+_GRACE = 10.0
 
 
 class _Refused(Exception):
@@ -73,17 +76,22 @@ def _sweep(asked: dict[str, Any]) -> None:
 
 def _end_with(whoever_waits: BinaryIO) -> None:
     whoever_waits.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
     os._exit(_INTERRUPTED)
 
 
 def main() -> int:
     # The command hears Ctrl-C, and ends this process with its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.showwarning = lambda message, *_, **__: _say(notice=str(message))
     asked = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
     try:
         _sweep(asked)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except _Refused as error:
         _say(error=str(error), hint=error.hint, kind=error.kind)
     except fairpace.FairpaceError as error:

@@ -1,8 +1,12 @@
-"""Makes `tables.py` of the declarations: ``python -m fairpace._declare > fairpace/tables.py``; a test compares."""
+"""Makes `tables.py` of the declarations: ``python -m fairpace._declare > fairpace/tables.py``; a test compares.
+
+``python -m fairpace._declare --stub`` prints what stands of them in `_fairpace.pyi`, in the class `Scenario`; a test looks for it there.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 
 from ._fairpace import declarations
@@ -54,11 +58,25 @@ def class_of(table: dict) -> str:
         doc += textwrap.wrap(text, 110, subsequent_indent="    ", break_long_words=False)
     lines += textwrap.indent("\n".join([*doc, '"""']), "    ", lambda line: line.strip() != "").splitlines()
     lines.append("")
+    lines += [f"    {field}" for field in attributes(table)]
+    return "\n".join(lines)
+
+
+def attributes(table: dict) -> list[str]:
+    """A table's fields, each with its types and None, which leaves it to its default."""
+    lines = []
     for field in table["fields"]:
         types = list(dict.fromkeys(kind.replace("Spec", "") for kind in field["types"]))
         attribute = field["name"] + ("_" if field["name"] in KEYWORDS else "")
-        lines.append(f"    {attribute}: {' | '.join([*types, 'None'])} = None")
-    return "\n".join(lines)
+        lines.append(f"{attribute}: {' | '.join([*types, 'None'])} = None")
+    return lines
+
+
+def stub() -> str:
+    """The constructor of a scenario, whose arguments are the tables and fields of a file."""
+    [scenario] = [table for table in json.loads(declarations())["tables"] if not table["at"]]
+    lines = ["def __new__(", "    cls,", "    *,", *(f"    {field}," for field in attributes(scenario)), ") -> Scenario: ..."]
+    return textwrap.indent("\n".join(lines), "    ") + "\n"
 
 
 def parameters(controllers: list[dict]) -> str:
@@ -79,4 +97,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    print(stub() if sys.argv[1:] == ["--stub"] else text(), end="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from difflib import get_close_matches
 
 
@@ -14,6 +15,8 @@ class Hooks:
         super().__init_subclass__(**kwargs)
         known = [name for base in cls.__mro__[1:] for name in vars(base) if not name.startswith("_")]
         for name, value in vars(cls).items():
+            if name in known and (inspect.iscoroutinefunction(value) or inspect.isgeneratorfunction(value)):
+                raise TypeError(f"`{cls.__name__}.{name}` would do nothing when it is called: it has `async` or `yield`")
             if name.startswith("_") or name in known or not callable(value):
                 continue
             if near := get_close_matches(name, [k for k in known if k.startswith("on_") or k == "start"], n=1, cutoff=0.8):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import BrokenExecutor, Executor, Future
-from functools import cache
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -21,6 +24,8 @@ _Task = tuple[int, int, int]
 
 #: When no batch has come for so long, in s, the performer is asked why.
 _LOOK = 5.0
+#: Batches that are flushed to disk beside each other: a disk takes hardly longer for four than for one.
+_WRITERS = 4
 
 
 @cache
@@ -42,7 +47,7 @@ def sweep(
     *,
     design: str = "grid",
     points: int | None = None,
-    design_seed: int = 1,
+    design_seed: int | None = None,
     seeds: int = 5,
     batch: int = 5,
     ci_width: tuple[str, str] | None = None,
@@ -59,15 +64,16 @@ def sweep(
     """Runs a scenario with other values in some of its fields, each point with several seeds.
 
     `vary` has the fields by their paths: a list of values (text, numbers, dicts or classes of `fairpace.tables` where the field is a
-    table), or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
-    which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a Latin hypercube, ``"latin"``. Each point gets `seeds`
-    seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
-    interval is below that, `most_seeds` at most, 50 if none is given (`Sweep.too_wide` has the points that would need more). `metric` ranks the points in the report; without one `ci_width`'s does, or the first
-    group's goodput. Every point is checked before anything runs.
+    table), or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says which values stand together: ``"grid"``, ``"list"``,
+    or `points` of them ``"random"`` or by a Latin hypercube, ``"latin"``, with draws of `design_seed` (1 if none is given); of equal
+    points one is run. Each point gets `seeds` seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further
+    batches until the half-width of the 95 % interval is below that, `most_seeds` at most, 50 or `seeds` if none is given
+    (`Sweep.too_wide` has the points that would need more). `metric` ranks the points in the report; without one `ci_width`'s does,
+    or the first group's goodput. Every point is checked before anything runs.
 
     With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
-    report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one this machine's cores
-    are used. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
+    report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one `threads` of this machine's
+    cores are used, all with 0. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
     `Sweep.failed` has it, and `retry` runs it again. One that kills its workers ends as failed under Dask; a pool of processes is
     broken then, and the sweep ends with what it has.
 
@@ -84,9 +90,13 @@ def sweep(
         raise ValueError("`force` would replace what other shards have; empty the folder before the first one begins")
     if most_seeds is not None and ci_width is None:
         raise ValueError("`most_seeds` bounds what `ci_width` adds, and none is given")
+    if executor is not None and threads:
+        raise ValueError("`threads` is about this machine's cores, and the `executor` has its own workers: leave one out")
+    if design_seed is not None and design in ("grid", "list"):
+        raise ValueError(f"`design_seed` has no effect on the design \"{design}\": nothing is drawn")
     if isinstance(ci_width, str):
         raise TypeError(f'`ci_width` is "{ci_width}": write a metric and a width, as in ("video.throughput_bps", "5%")')
-    narrow = None if ci_width is None else (*ci_width, 50 if most_seeds is None else most_seeds)
+    narrow = None if ci_width is None else (*ci_width, max(50, seeds) if most_seeds is None else most_seeds)
     work = Sweep(
         scenario,
         _axes(vary),
@@ -105,6 +115,8 @@ def sweep(
     )
     try:
         performer = None if executor is None else _performer(executor)
+        if len(work) < work.asked:
+            warnings.warn(f"{len(work)} of the {work.asked} points are different; equal ones are run once", RuntimeWarning, stacklevel=2)
         if progress is not None:
             progress(*work.counts, work.found or "")
         if performer is None:
@@ -138,9 +150,17 @@ def _axes(vary: Mapping[str, Any] | Iterable[str]) -> list[str]:
     for field, values in vary.items():
         if not isinstance(values, str | Iterable):
             raise TypeError(f"`vary` has {values!r} for `{field}`: give a list of values, or text such as \"1..4/log3\"")
-        text = values if isinstance(values, str) else ",".join(_text(value) for value in values)
-        axes.append(f"{field}={text}")
+        if not isinstance(values, str):
+            values = ",".join(_one(field, _text(value)) for value in values)
+        axes.append(f"{field}={values}")
     return axes
+
+
+def _one(field: str, value: str) -> str:
+    """A value of a list as the command takes one: quoted where its commas would else make several. Those of a table are the table's,
+    and those of a controller its parameters'."""
+    is_one = "," not in value or value.startswith(("{", "[", '"')) or field.endswith("controller")
+    return value if is_one else json.dumps(value, ensure_ascii=False)
 
 
 class WorkerDied(Exception):
@@ -170,22 +190,38 @@ class Performer:
 
 
 def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], object] | None) -> None:
-    """Has what is left performed. Whatever ends this early, the batches that have come in are kept.
+    """Has what is left performed. Whatever ends this early, the batches that have come are kept.
+
+    Batches are kept by threads of their own, from the moment they come: while `progress` takes its time, too.
 
     A worker that dies takes the blame to all that it had in hand. So a task whose workers died is set aside until nothing else is
     open, and is then tried alone: one whose workers die again has killed them.
     """
     open_: dict[Future[bytes], _Task] = {}
     aside: deque[_Task] = deque()
-    came: SimpleQueue[Future[bytes]] = SimpleQueue()
+    came: SimpleQueue[tuple[Future[bytes], BaseException | None]] = SimpleQueue()
+    writers = ThreadPoolExecutor(_WRITERS, "fairpace-writer")
     alone = False
+
+    def keep(task: _Task, future: Future[bytes]) -> None:
+        try:
+            work.take(task, future.result())
+        except BaseException as error:
+            came.put((future, error))
+        else:
+            came.put((future, None))
+
+    def write(task: _Task, future: Future[bytes]) -> None:
+        # After the end nobody waits for it: its task has been given back.
+        with suppress(RuntimeError):
+            writers.submit(keep, task, future)
 
     def begin(tasks: list[_Task]) -> None:
         if not tasks:
             return
         for task, future in zip(tasks, performer.submit([work.task(task) for task in tasks]), strict=True):
             open_[future] = task
-            future.add_done_callback(came.put)
+            future.add_done_callback(partial(write, task))
 
     def tell(what: str) -> None:
         if progress is not None:
@@ -202,25 +238,23 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
                 alone = True
                 begin([aside.popleft()])
             try:
-                future = came.get(timeout=_LOOK)
+                future, error = came.get(timeout=_LOOK)
             except Empty:
                 if words := performer.look():
                     tell(words)
                 continue
             task = open_.pop(future)
-            error = future.exception()
-            if error is None:
-                work.take(future.result())
-            elif isinstance(error, WorkerDied) and not alone:
+            if isinstance(error, WorkerDied) and not alone:
                 aside.append(task)
                 continue
-            elif isinstance(error, FairpaceError | BrokenExecutor | ImportError):
-                # Of the workers, not of the point: another version, no package there, no workers any more.
-                raise error
-            else:
+            if error is not None:
+                if isinstance(error, FairpaceError | BrokenExecutor | ImportError) or not isinstance(error, Exception):
+                    # Of the workers or the folder, not of the point: another version, no package there, no workers any more, a full disk.
+                    work.give_back(task)
+                    raise error
                 reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
                 work.lost(task, reason)
-                for other in [other for other in aside if other[0] == task[0]]:
+                for other in [other for other in aside if other[0] == task[0] and other[1] > task[1]]:
                     # Of no use any more.
                     aside.remove(other)
                     work.give_back(other)
@@ -229,6 +263,7 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
     finally:
         for future in open_:
             future.cancel()
+        performer.close()
+        writers.shutdown()
         for task in (*open_.values(), *aside):
             work.give_back(task)
-        performer.close()

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import threading
+import time
+import warnings
 import weakref
 
 import fairpace
@@ -209,3 +214,51 @@ def test_a_misspelt_method_and_an_init_that_leaves_out_the_bases_are_told():
         Bare(type("Env", (), {"max_rate": 1.0})).rate
     with pytest.raises(AttributeError, match="no attribute 'theirs'"):
         Bare(type("Env", (), {"max_rate": 1.0})).theirs
+
+
+def test_a_method_that_could_do_nothing_is_refused_where_it_is_defined():
+    with pytest.raises(TypeError, match=r"`Later.on_ack` would do nothing when it is called: it has `async` or `yield`"):
+
+        class Later(fairpace.Controller):
+            async def on_ack(self, now, ack, rtt):
+                self.rate = 1e6
+
+    with pytest.raises(TypeError, match=r"`Lazy.on_packet` would do nothing"):
+
+        class Lazy(fairpace.LinkPart):
+            def on_packet(self, now, packet):
+                yield packet
+
+
+def test_a_method_that_is_set_on_the_object_and_one_that_returns_something_are_named(alone):
+    class Deaf(fairpace.Controller):
+        def __init__(self, env):
+            super().__init__(env)
+            self.on_ack = lambda now, ack, rtt: None
+
+    with pytest.raises(TypeError, match="`on_ack` is set on the object and would never be called: define it in the class `Deaf`"):
+        fairpace.run(alone, controllers={"video": Deaf})
+
+    class Telling(fairpace.Controller):
+        def on_ack(self, now, ack, rtt):
+            return 1e6
+
+    with pytest.raises(TypeError, match="`on_ack` returned 1000000.0, which means nothing") as raised:
+        fairpace.run(alone, controllers={"video": Telling})
+    assert raised.value.__notes__[0].startswith("in flow `video`, seed 1 at ")
+
+
+def test_a_method_that_does_not_return_is_told_of_and_ctrl_c_ends_it(alone):
+    class Stuck(fairpace.Controller):
+        def on_ack(self, now, ack, rtt):
+            while True:
+                time.sleep(0.01)
+
+    began = time.monotonic()
+    threading.Timer(6.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with warnings.catch_warnings(record=True) as told, pytest.raises(KeyboardInterrupt):
+        warnings.simplefilter("always")
+        fairpace.run(alone, seeds=2, controllers={"video": Stuck})
+    assert time.monotonic() - began < 20
+    words = {str(warning.message) for warning in told}
+    assert words == {f"`on_ack` has not returned for 5 s (in flow `video`, seed {n}): the run waits for it" for n in (1, 2)}

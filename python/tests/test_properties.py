@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import random
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import fairpace
 from hypothesis import given, settings
@@ -43,3 +45,42 @@ def test_a_run_repeats_to_the_byte_and_its_tables_read_alike(scenario):
             assert [row[column] != "" for row in rows] == [cell is not None for cell in kept]
     # The fastest link of them has 10 Mbit/s.
     assert all(0 <= bps <= 10.1e6 for bps in results.flows["throughput_bps"])
+
+
+
+class AnyOrder:
+    """An executor that takes up any of the tasks that wait, and not the oldest."""
+
+    def __init__(self, pool: ThreadPoolExecutor, seed: int):
+        self.pool, self.random, self.waiting = pool, random.Random(seed), []
+
+    def submit(self, perform, task):
+        future: Future[bytes] = Future()
+        self.waiting.append((future, perform, task))
+        self.pool.submit(self.one)
+        return future
+
+    def one(self):
+        future, perform, task = self.waiting.pop(self.random.randrange(len(self.waiting)))
+        future.set_result(perform(task))
+
+
+@settings(max_examples=15, deadline=None)
+@given(scenarios(), st.integers(1, 3), st.integers(1, 2), st.randoms(use_true_random=False))
+def test_a_sweep_is_the_runs_of_its_points_in_whatever_order(scenario, seeds, batch, chance):
+    rates = [f"{chance.randint(200, 5_000)} kbit/s" for _ in range(chance.randint(1, 3))]
+    vary = {"path.rate": rates, "path.rtt": ["10 ms", "200 ms"]}
+    found = fairpace.sweep(scenario, vary, seeds=seeds, batch=batch)
+    assert len(found) == 2 * len(set(rates)) and found.complete and found.failed == []
+    with ThreadPoolExecutor(1) as pool:
+        executor = AnyOrder(pool, chance.randint(0, 99))
+        again = fairpace.sweep(scenario, vary, seeds=seeds, batch=batch, executor=executor)
+    assert again.groups.to_csv() == found.groups.to_csv() and again.links.to_csv() == found.links.to_csv()
+    # The links of a point are those of a run of its scenario.
+    point = chance.randrange(len(found))
+    alone = fairpace.run(found.scenario(point), seeds=seeds)
+    links = found.links
+    points = list(dict.fromkeys(links["point"]))
+    rows = [row for row, name in enumerate(links["point"]) if name == points[point]]
+    assert [links["utilization"][row] for row in rows] == alone.links["utilization"]
+    assert [links["seed"][row] for row in rows] == alone.links["seed"]

@@ -115,6 +115,18 @@ def test_other_threads_run_meanwhile(scenario):
     assert counted > 5
 
 
+def test_jupyter_shows_scenarios_results_and_claims(scenario):
+    assert "controller = &quot;" not in scenario._repr_html_() and 'controller = "rcs"' in scenario._repr_html_()
+    results = fairpace.run(scenario)
+    assert results._repr_html_().count("<tr>") == 1 + min(10, len(results.metrics))
+    claims = fairpace.reproduce("lossy.fig3", quick=True)
+    assert claims._repr_html_().startswith("<p>&lt;Reproduction: ") and "<table>" in claims._repr_html_()
+    with pytest.raises(ValueError, match="`seeds` is 0"):
+        fairpace.reproduce("lossy.fig3", seeds=0)
+    with pytest.raises(ValueError, match="give `seeds` or `quick`"):
+        fairpace.reproduce("lossy.fig3", seeds=3, quick=True)
+
+
 def test_no_seeds_are_refused(scenario):
     with pytest.raises(ValueError, match="`seeds` is 0"):
         fairpace.run(scenario, seeds=0)

@@ -61,9 +61,15 @@ def test_a_controller_that_is_none_is_refused_with_the_nearest(scenario):
     assert "did you mean `rap`?" in refused.value.hint
 
 
+def test_none_leaves_a_field_to_its_default(scenario):
+    fields = scenario.to_dict()
+    assert fairpace.Scenario(**fields, satellite=None, title=None) == scenario
+
+
 def test_the_classes_are_those_of_the_declarations():
     from importlib import resources
 
     from fairpace import _declare
 
     assert resources.files(fairpace).joinpath("tables.py").read_text() == _declare.text()
+    assert _declare.stub() in resources.files(fairpace).joinpath("_fairpace.pyi").read_text()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import subprocess
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
+import duckdb
 import fairpace
 import numpy
+import polars
 import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
 import pytest
 
 VARY = {"path.loss.p": [0.001, 0.01], "flow.video.controller": "rcs,tfrc"}
@@ -108,6 +114,114 @@ def test_a_failed_point_is_run_again_when_asked(scenario, tmp_path):
     assert len(failed) == 4
     assert fairpace.sweep(scenario, VARY, seeds=1, folder=folder).failed == failed
     assert fairpace.sweep(scenario, VARY, seeds=1, folder=folder, retry=True).failed == []
+
+
+def test_a_recording_that_has_changed_since_gives_no_result(scenario, tmp_path):
+    recording, folder = tmp_path / "link.mahimahi", str(tmp_path / "sweep")
+    fast, slow = ("".join(f"{i * step}\n" for i in range(1, 500)) for step in (12, 40))
+    recording.write_text(fast)
+    fields = scenario.to_dict()
+    fields["path"] = {"trace": {"file": str(recording)}, "rtt": "80 ms"}
+    traced = fairpace.Scenario(**fields)
+    expected = digest(fairpace.sweep(traced, {"path.rtt": ["10 ms"]}, seeds=1))
+
+    class Elsewhere(ThreadPoolExecutor):
+        """Workers who have another recording by that name."""
+
+        def submit(self, perform, task):
+            recording.write_text(slow)
+            return super().submit(perform, task)
+
+    with Elsewhere(1) as executor, pytest.raises(fairpace.RunError, match="is not what it was where the sweep began"):
+        fairpace.sweep(traced, {"path.rtt": ["10 ms"]}, seeds=1, folder=folder, executor=executor)
+    recording.write_text(fast)
+    again = fairpace.sweep(traced, {"path.rtt": ["10 ms"]}, seeds=1, folder=folder)
+    assert again.found is None and digest(again) == expected
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, ValueError])
+def test_batches_that_have_come_are_kept_whatever_ends_the_sweep(scenario, tmp_path, raised):
+    folder, done = str(tmp_path / "sweep"), []
+    many = {"path.loss.p": [i / 1000 for i in range(1, 31)]}
+    with ThreadPoolExecutor(1) as executor:
+
+        class Counting:
+            def submit(self, perform, task):
+                future = executor.submit(perform, task)
+                future.add_done_callback(lambda _: done.append(task))
+                return future
+
+        def wait_and_raise(ready, needed, what):
+            while ready and len(done) < 30:
+                time.sleep(0.01)
+            if ready:
+                raise raised("by hand")
+
+        with pytest.raises(raised, match="by hand"):
+            fairpace.sweep(scenario, many, seeds=1, folder=folder, executor=Counting(), progress=wait_and_raise)
+    assert fairpace.sweep(scenario, many, seeds=1, folder=folder).found == "30 taken from an earlier run"
+
+
+def test_the_batch_of_another_task_is_refused_and_an_interrupted_worker_is_no_failed_point(scenario, tmp_path):
+    class Mixed:
+        first: bytes | None = None
+
+        def submit(self, perform, task):
+            future: Future[bytes] = Future()
+            self.first = self.first or perform(task)
+            future.set_result(self.first)
+            return future
+
+    folder = tmp_path / "sweep"
+    with pytest.raises(fairpace.RunError, match="the batch that came is another task's"):
+        fairpace.sweep(scenario, VARY, seeds=1, folder=str(folder), executor=Mixed())
+    assert len([*folder.glob("batches/*/*.json")]) <= 1
+
+    class Interrupted:
+        def submit(self, perform, task):
+            future: Future[bytes] = Future()
+            future.set_exception(KeyboardInterrupt("there"))
+            return future
+
+    with pytest.raises(KeyboardInterrupt, match="there"):
+        fairpace.sweep(scenario, VARY, seeds=1, folder=str(folder), executor=Interrupted())
+    assert fairpace.sweep(scenario, VARY, seeds=1, folder=str(folder)).failed == []
+
+
+def test_what_has_no_effect_is_refused_and_equal_points_are_run_once(scenario):
+    for words, arguments in {
+        "`threads`": {"threads": 2, "executor": ThreadPoolExecutor(1)},
+        "`design_seed` has no effect": {"design_seed": 3},
+        "less than the 5": {"ci_width": ("video.throughput_bps", "5%"), "most_seeds": 2},
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            fairpace.sweep(scenario, VARY, **arguments)
+    with pytest.warns(RuntimeWarning, match="2 of the 20 points are different"):
+        found = fairpace.sweep(scenario, {"flow.video.controller": "rcs,tfrc"}, design="random", points=20, seeds=1)
+    assert len(found) == 2
+    # The commas of one value are its own.
+    with pytest.raises(fairpace.ScenarioError, match="1 Mbit/s, 2 Mbit/s"):
+        fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s, 2 Mbit/s"]})
+    with pytest.raises(fairpace.ScenarioError, match=r"a,b\.mahimahi"):
+        fairpace.sweep(scenario, {"path.trace.file": ["a,b.mahimahi"]})
+    assert fairpace.sweep(scenario, VARY, seeds=1)._repr_html_().count("<tr>") == 1 + 4
+
+
+def test_polars_and_duckdb_read_the_folder_by_its_partitions(scenario, program, tmp_path):
+    folder = tmp_path / "sweep"
+    found = fairpace.sweep(scenario, VARY, seeds=2, folder=str(folder))
+    subprocess.run([program, "report", folder], check=True, capture_output=True)
+    files = f"{folder}/groups/**/*.parquet"
+    expected = sum(found.groups["goodput_bps"])
+    frame = polars.read_parquet(files, hive_partitioning=True)
+    assert frame["goodput_bps"].sum() == pytest.approx(expected, rel=1e-12)
+    assert sorted(set(frame["flow.video.controller"])) == ["rcs", "tfrc"]
+    by = 'select "flow.video.controller", count(*), sum(goodput_bps) from read_parquet($1, hive_partitioning = true) group by 1'
+    rows = duckdb.execute(by, [files]).fetchall()
+    assert {name: count for name, count, _ in rows} == {"rcs": 8, "tfrc": 8}
+    assert sum(total for *_, total in rows) == pytest.approx(expected, rel=1e-12)
+    arrow = pyarrow.dataset.dataset(folder / "groups", partitioning="hive").to_table()
+    assert pyarrow.compute.sum(arrow["goodput_bps"]).as_py() == pytest.approx(expected, rel=1e-12)
 
 
 def test_seeds_are_added_until_the_interval_is_narrow(scenario):

@@ -326,6 +326,32 @@ fn a_full_disk_loses_no_finished_batch_and_with_room_the_sweep_goes_on() {
 }
 
 #[test]
+fn what_has_no_effect_and_what_the_emulator_has_not_is_refused_and_equal_points_are_told() {
+    let (dir, file) = folder("without effect");
+    let out = dir.join("results");
+    let two = ["--vary", "flow.video.controller=rap,tfrc", "--seeds", "1"];
+    for (more, words) in [
+        (&["--design-seed", "3"][..], "`--design-seed` is for random designs"),
+        (
+            &["--metric", "video.goodput_bps", "--ci-width", "5%", "--seeds", "4", "--max-seeds", "3"],
+            "is less than the 4",
+        ),
+        (&["--vary", "flow.video.count=1,9000", "--world", "emu"], "flow.video.count=9000: "),
+    ] {
+        let args = if more.contains(&"--seeds") { [&two[..2], more].concat() } else { [&two[..], more].concat() };
+        let (_, said) = ended(&sweep(&file, &out, &args), 2);
+        assert!(said.contains(words) && !out.exists(), "{said}");
+    }
+    let (_, said) = ended(&sweep(&file, &out, &[&two[..], &["--design", "random", "--points", "30"]].concat()), 0);
+    assert!(said.contains("note: 2 of the 30 points are different"), "{said}");
+    // More seeds than `--max-seeds` allows where it is not given.
+    let narrow = ["--metric", "video.goodput_bps", "--ci-width", "99%", "--seeds", "60", "--batch", "60", "--force"];
+    let (_, said) = ended(&sweep(&file, &out, &[&two[..2], &narrow].concat()), 0);
+    // Not a terminal: a line for each tenth of the batches, with the time that is left.
+    assert!(said.contains("2 of 2 batches, about 0 s left"), "{said}");
+}
+
+#[test]
 fn in_real_time_each_batch_is_a_process_and_the_numbers_are_the_kernels() {
     let (dir, file) = folder("real");
     std::fs::write(&file, SCENARIO.replace("4 s", "1 s").replace("\"rap\"", "\"tcp-sack\"")).unwrap();

@@ -38,6 +38,7 @@
 //! # Ok::<(), fairpace_lab::sweep::SweepError>(())
 //! ```
 
+mod again;
 mod axis;
 mod best;
 mod design;
@@ -49,6 +50,7 @@ mod run;
 mod store;
 mod task;
 
+pub use again::{IPV6, again};
 pub use axis::{Axis, Levels, MAX_LEVELS};
 pub use best::{Ranked, metrics};
 pub use design::{Design, MAX_POINTS, Point};

@@ -1,8 +1,8 @@
 //! A sweep does not depend on order, threads, shards, kills or executors, and says what it refuses.
 
 use fairpace_lab::sweep::{
-    Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
-    World, perform, read, run,
+    Batch, Design, Executor, Failed, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
+    TaskId, Width, World, perform, read, run,
 };
 use fairpace_lab::{Column, Hooks};
 use fairpace_scenario::Scenario;
@@ -423,6 +423,37 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
     };
     assert!(refuse(&metric).hint().unwrap().starts_with("did you mean `video.goodput_bps`?"));
     assert_eq!(plan(&six()).metric_named("bottleneck.utilization").unwrap().of, "bottleneck");
+}
+
+#[test]
+fn the_failure_of_a_point_is_its_first_in_whatever_order_batches_come() {
+    let rule = SeedRule { seeds: 6, batch: 2, narrow: None };
+    let spec = Spec { seeds: rule, ..spec(&["path.rate=1 Mbit/s"]) };
+    let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
+    for order in orders {
+        let mut sweep = Sweep::new(plan(&spec));
+        let tasks: Vec<TaskId> = std::iter::from_fn(|| sweep.ready()).collect();
+        assert_eq!(tasks.len(), 3);
+        let mut came_in = Vec::new();
+        for at in order {
+            let task = sweep.plan().bare_task(&tasks[at]);
+            let came = match at {
+                0 => perform(&sweep.plan().task(&tasks[0]).unwrap().to_text(), CODE, &Hooks::default()).unwrap(),
+                _ => Batch::lost(&task, format!("seed {}", task.first)).to_bytes(),
+            };
+            assert!(sweep.take(&came).unwrap());
+            came_in.push(at);
+            // Where a later one has failed, the first two are still waited for.
+            assert_eq!(sweep.is_complete(), came_in.contains(&0) && came_in.contains(&1), "{order:?}");
+        }
+        assert_eq!(sweep.failed(), [Failed { point: 0, seed: 3, reason: "seed 3".to_owned() }], "{order:?}");
+    }
+    // One that was killed when the last had failed goes on with those before, and not with those behind.
+    let mut sweep = Sweep::new(plan(&spec));
+    let lost = Batch::lost(&sweep.plan().bare_task(&TaskId { point: 0, offset: 2, count: 2 }), "of it");
+    assert!(sweep.take_batch(lost));
+    let left: Vec<u64> = std::iter::from_fn(|| sweep.ready()).map(|task| task.offset).collect();
+    assert_eq!(left, [0]);
 }
 
 #[test]

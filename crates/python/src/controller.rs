@@ -7,7 +7,7 @@
 //!
 //! An exception of the object, and a value that makes no sense, stop the run, and are raised from there with flow, seed and time as a note.
 
-use crate::object::{Raised, check_class, clear_timer, no_object, senseless, timer};
+use crate::object::{Calls, Raised, check_class, check_object, clear_timer, no_object, senseless, timer};
 use fairpace_control::{
     Acked as Fact, Controller, Env as Limits, Loss as Lost, Pacer, RttEstimator, SendPoll, Sent as Left, Status,
     Windows,
@@ -24,6 +24,9 @@ pub(crate) type Classes = BTreeMap<String, Py<PyAny>>;
 /// The base class, and what has an object of its own.
 const BASE: &str = "Controller";
 const EACH: &str = "each flow";
+
+/// The methods that are called by their names.
+const METHODS: [&str; 6] = ["start", "on_sent", "on_ack", "on_loss", "on_timeout", "on_timer"];
 
 /// The limits of a controller's flow.
 #[pyclass(module = "fairpace", frozen, get_all)]
@@ -137,7 +140,7 @@ struct FromPython {
     is_responsive: bool,
     env: Limits,
     raised: Arc<Raised>,
-    place: String,
+    calls: Arc<Calls>,
     /// The rate that the object wants.
     wanted: Rate,
     /// That, within the limits.
@@ -159,8 +162,8 @@ impl FromPython {
             defined: Defined::default(),
             is_responsive: true,
             env,
+            calls: raised.calls(place),
             raised,
-            place,
             wanted: env.min_rate,
             rate: env.start_rate.unwrap_or(env.min_rate),
             limit: env.max_rate,
@@ -191,6 +194,7 @@ impl FromPython {
         if !object.is_instance(&base)? {
             return Err(no_object(&object, BASE, EACH));
         }
+        check_object(&object, &METHODS)?;
         // The base class's methods do nothing.
         let defines = |name: &str| -> PyResult<bool> {
             let own = object.get_type().getattr(name)?;
@@ -249,7 +253,7 @@ impl FromPython {
         Python::attach(|py| {
             let before = (self.rate, self.window);
             let called = arguments(py).and_then(|arguments| {
-                object.bind(py).call_method1(name, arguments)?;
+                self.calls.call(object.bind(py), name, arguments)?;
                 self.read(now, object.bind(py))
             });
             if before != (self.rate, self.window) {
@@ -263,7 +267,7 @@ impl FromPython {
     }
 
     fn give_up(&mut self, py: Python<'_>, error: PyErr, now: Instant) {
-        let place = format!("in {} at {:.6} s", self.place, now.as_secs_f64());
+        let place = format!("in {} at {:.6} s", self.calls.place, now.as_secs_f64());
         self.raised.note(py, error, &place);
         self.object = None;
     }

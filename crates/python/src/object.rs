@@ -1,22 +1,145 @@
 //! Objects of Python in the simulator: what controllers and parts of links have in common.
 
 use fairpace_units::Instant;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use pyo3::types::{PyTuple, PyType};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::ThreadId;
+
+/// A call that has lasted so many looks at it is told of.
+const LONG: u32 = 100;
 
 /// The exceptions of objects in the runs of one call; the first counts, and stops all of the runs.
 #[derive(Debug)]
 pub(crate) struct Raised {
     first: Mutex<Option<PyErr>>,
     stop: Arc<AtomicBool>,
+    /// Of the objects that there are, and how often the call that is under way was seen.
+    calls: Mutex<Vec<(Weak<Calls>, Seen)>>,
+}
+
+/// A call that was seen under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    count: u64,
+    looks: u32,
+    interrupted: bool,
+}
+
+/// The calls of an object's methods, for who waits for them.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// The object's flow or link, and the seed.
+    pub(crate) place: String,
+    /// Beginnings and ends of calls: odd while one is under way.
+    count: AtomicU64,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    method: &'static str,
+    thread: ThreadId,
+    /// As Python calls it.
+    ident: u64,
+}
+
+impl Calls {
+    /// Calls a method.
+    pub(crate) fn call<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        method: &'static str,
+        arguments: Bound<'py, PyTuple>,
+    ) -> PyResult<()> {
+        self.note(object.py(), method)?;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let returned = object.call_method1(method, arguments);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let returned = returned?;
+        if returned.is_none() {
+            return Ok(());
+        }
+        let returned = text_of(&returned);
+        Err(PyTypeError::new_err(format!(
+            "`{method}` returned {returned}, which means nothing: what is wanted is set on `self`"
+        )))
+    }
+
+    fn note(&self, py: Python<'_>, method: &'static str) -> PyResult<()> {
+        let thread = std::thread::current().id();
+        let known = *self.latest();
+        let ident = match known.thread == thread && known.ident != 0 {
+            true => known.ident,
+            // The lock is not held: this may wait for the thread that looks.
+            false => py.import("threading")?.call_method0("get_ident")?.extract()?,
+        };
+        *self.latest() = Latest { method, thread, ident };
+        Ok(())
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Raised {
     pub(crate) fn new(stop: &Arc<AtomicBool>) -> Arc<Raised> {
-        Arc::new(Raised { first: Mutex::new(None), stop: stop.clone() })
+        Arc::new(Raised { first: Mutex::new(None), stop: stop.clone(), calls: Mutex::default() })
+    }
+
+    /// The calls of an object at that place.
+    pub(crate) fn calls(&self, place: String) -> Arc<Calls> {
+        let latest = Latest { method: "", thread: std::thread::current().id(), ident: 0 };
+        let calls = Arc::new(Calls { place, count: AtomicU64::new(0), latest: Mutex::new(latest) });
+        let mut all = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(calls, _)| calls.strong_count() > 0);
+        all.push((Arc::downgrade(&calls), Seen::default()));
+        calls
+    }
+
+    /// Looks at the calls that are under way, each time that it is called: warns of one that lasts, and when the runs are to stop, raises
+    /// `KeyboardInterrupt` in it, which it hears between two of its own instructions.
+    ///
+    /// # Errors
+    /// The warning is an error here.
+    pub(crate) fn look(&self, py: Python<'_>) -> PyResult<()> {
+        let stops = self.stop.load(Ordering::Relaxed);
+        let mut lasting = Vec::new();
+        for (calls, seen) in &mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner) {
+            let Some(calls) = calls.upgrade() else { continue };
+            let count = calls.count.load(Ordering::Relaxed);
+            if count.is_multiple_of(2) || count != seen.count {
+                *seen = Seen { count, ..Seen::default() };
+                continue;
+            }
+            seen.looks += 1;
+            let is_lasting = seen.looks == LONG;
+            let is_to_end = stops && !seen.interrupted;
+            seen.interrupted |= stops;
+            if is_lasting || is_to_end {
+                lasting.push((calls, is_lasting, is_to_end));
+            }
+        }
+        for (calls, is_lasting, is_to_end) in lasting {
+            let Latest { method, ident, .. } = *calls.latest();
+            if is_to_end {
+                let ctypes = py.import("ctypes")?;
+                let (thread, class) = (
+                    ctypes.getattr("c_ulong")?.call1((ident,))?,
+                    ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?,
+                );
+                ctypes.getattr("pythonapi")?.call_method1("PyThreadState_SetAsyncExc", (thread, class))?;
+            }
+            if is_lasting {
+                let text = format!("`{method}` has not returned for 5 s (in {}): the run waits for it", calls.place);
+                PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &CString::new(text)?, 1)?;
+            }
+        }
+        Ok(())
     }
 
     /// The first, if there was one.
@@ -44,6 +167,20 @@ pub(crate) fn check_class(class: &Bound<'_, PyAny>, base: &str, each: &str) -> P
     let known = class.py().import("fairpace")?.getattr(base)?;
     let is_other = class.cast::<PyType>().is_ok_and(|class| !class.is_subclass(&known).unwrap_or(false));
     if is_other || !class.is_callable() { Err(no_object(class, base, each)) } else { Ok(()) }
+}
+
+/// Refuses an object that has a method of these names set on itself: its class's would be called.
+pub(crate) fn check_object(object: &Bound<'_, PyAny>, methods: &[&str]) -> PyResult<()> {
+    let Ok(own) = object.getattr("__dict__") else { return Ok(()) };
+    for method in methods {
+        if own.contains(method)? {
+            let class = object.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!(
+                "`{method}` is set on the object and would never be called: define it in the class `{class}`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The exception for an attribute that makes no sense.

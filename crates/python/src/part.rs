@@ -9,7 +9,7 @@
 
 use crate::controller::Classes;
 use crate::error::raise;
-use crate::object::{Raised, check_class, clear_timer, no_object, senseless, timer};
+use crate::object::{Calls, Raised, check_class, check_object, clear_timer, no_object, senseless, timer};
 use fairpace_path::{CustomMedium, Datagram as _, DropReason};
 use fairpace_scenario::{Record, Scenario, nearest, sim_config};
 use fairpace_sim::{CustomSpec, HopConfig, Packet as Carried, RouteHop, SimConfig};
@@ -191,7 +191,7 @@ struct FromPython {
     /// None once it has raised: then nothing comes out any more, and the run is about to end.
     object: Option<Py<PyAny>>,
     raised: Arc<Raised>,
-    place: String,
+    calls: Arc<Calls>,
     flows: Arc<Vec<String>>,
     /// The same as objects, as they are asked for.
     names: BTreeMap<u32, Py<PyString>>,
@@ -208,8 +208,8 @@ impl FromPython {
     fn new(class: &Py<PyAny>, link: &str, seed: u64, flows: Arc<Vec<String>>, raised: Arc<Raised>) -> FromPython {
         let mut this = FromPython {
             object: None,
+            calls: raised.calls(format!("the part before link `{link}`, seed {seed}")),
             raised,
-            place: format!("the part before link `{link}`, seed {seed}"),
             flows,
             names: BTreeMap::new(),
             entered: 0,
@@ -226,6 +226,7 @@ impl FromPython {
                 if !object.is_instance(&base)? {
                     return Err(no_object(&object, BASE, EACH));
                 }
+                check_object(&object, &["on_packet", "on_timer"])?;
                 this.read(Instant::ZERO, &object)?;
                 Ok(object.unbind())
             });
@@ -287,7 +288,7 @@ impl FromPython {
         Python::attach(|py| {
             let Some(object) = self.object.as_ref().map(|object| object.clone_ref(py)) else { return };
             let called = arguments(self, py).and_then(|arguments| {
-                object.bind(py).call_method1(name, arguments)?;
+                self.calls.call(object.bind(py), name, arguments)?;
                 self.read(now, object.bind(py))
             });
             if let Err(error) = called {
@@ -356,7 +357,7 @@ impl FromPython {
     }
 
     fn give_up(&mut self, py: Python<'_>, error: PyErr, now: Instant) {
-        let place = format!("in {} at {:.6} s", self.place, now.as_secs_f64());
+        let place = format!("in {} at {:.6} s", self.calls.place, now.as_secs_f64());
         self.raised.note(py, error, &place);
         self.object = None;
         self.timer = Instant::NEVER;

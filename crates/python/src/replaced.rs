@@ -56,6 +56,11 @@ impl Replaced {
         Ok(Replaced { classes: all, parts, raised })
     }
 
+    /// What its objects do.
+    pub(crate) fn objects(&self) -> &Raised {
+        &self.raised
+    }
+
     /// The first exception of an object, if there was one.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.raised.take()

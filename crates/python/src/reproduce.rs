@@ -2,9 +2,10 @@
 
 use crate::error::{self, raise};
 use crate::run::watched;
-use crate::table::Table;
+use crate::table::{Table, escaped};
 use fairpace_lab::table::{Table as Rows, number, text, whole};
 use fairpace_papers::{Asked, Effort, Reproduction as All, Tools, check_readings, select};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,6 +83,11 @@ impl Reproduction {
         Ok(file)
     }
 
+    /// The first claims, for Jupyter.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<p>{}</p>{}", escaped(&self.__repr__()), self.claims()?._repr_html_(py)?))
+    }
+
     fn __repr__(&self) -> String {
         format!("<Reproduction: {}; {}>", self.all.verdict(), self.all.counted())
     }
@@ -118,7 +124,15 @@ pub(crate) fn reproduce(
     };
     check_readings(&chosen, &asked).map_err(|e| raise(py, "RunError", &e.to_string(), Some(&e.hint())))?;
     let effort = match seeds {
-        Some(n) => Effort::Seeds(n.max(1)),
+        Some(0) => {
+            return Err(PyValueError::new_err(
+                "`seeds` is 0: write a number from 1 on, or None for each experiment's own",
+            ));
+        }
+        Some(_) if quick => {
+            return Err(PyValueError::new_err("`quick` has two seeds for every point: give `seeds` or `quick`"));
+        }
+        Some(n) => Effort::Seeds(n),
         None if quick => Effort::Quick,
         None => Effort::Usual,
     };

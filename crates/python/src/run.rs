@@ -2,6 +2,7 @@
 
 use crate::controller::Classes;
 use crate::error;
+use crate::object::Raised;
 use crate::replaced::Replaced;
 use crate::results::Results;
 use crate::scenario::{Scenario, scenario_of};
@@ -29,6 +30,18 @@ pub(crate) fn watched<R: Send>(
     stop: &Arc<AtomicBool>,
     work: impl FnOnce(&Hooks<'_>) -> R + Send,
 ) -> PyResult<R> {
+    watched_with(py, progress, threads, stop, None, work)
+}
+
+/// The same where objects of Python take part in the work: their calls are looked at.
+pub(crate) fn watched_with<R: Send>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    objects: Option<&Raised>,
+    work: impl FnOnce(&Hooks<'_>) -> R + Send,
+) -> PyResult<R> {
     let latest: Mutex<Option<Done>> = Mutex::new(None);
     let note = |done: usize, total: usize, what: &str| {
         *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((done, total, what.to_owned()));
@@ -38,6 +51,9 @@ pub(crate) fn watched<R: Send>(
         let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let told = Python::attach(|py| {
             py.check_signals()?;
+            if let Some(objects) = objects {
+                objects.look(py)?;
+            }
             match (progress, news) {
                 (Some(progress), Some(news)) if raised.is_none() => progress.call1(py, news).map(drop),
                 _ => Ok(()),
@@ -110,7 +126,8 @@ pub(crate) fn run(
     let (controllers, parts) = (controllers.unwrap_or_default(), parts.unwrap_or_default());
     let is_own = controllers.is_empty() && parts.is_empty();
     let replaced = (!is_own).then(|| Replaced::new(py, checked, controllers, parts, &stop)).transpose()?;
-    let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| match &replaced {
+    let objects = replaced.as_ref().map(Replaced::objects);
+    let ran = watched_with(py, progress.as_ref(), threads, &stop, objects, |hooks| match &replaced {
         None => lab::run(checked, &options, hooks),
         Some(replaced) => {
             lab::run_by(&|s, seed, record, hooks| replaced.simulate(s, seed, record, hooks), checked, &options, hooks)

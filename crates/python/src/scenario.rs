@@ -1,6 +1,7 @@
 //! A checked scenario in Python.
 
 use crate::error;
+use crate::table::escaped;
 use fairpace_scenario::{Scenario as Checked, with_controller};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -44,10 +45,16 @@ fn from_json(py: Python<'_>, document: &serde_json::Value) -> PyResult<Scenario>
 
 #[pymethods]
 impl Scenario {
+    /// Of the tables and fields that a file has; None leaves one out.
     #[new]
     #[pyo3(signature = (**fields))]
     fn new(py: Python<'_>, fields: Option<Bound<'_, PyDict>>) -> PyResult<Scenario> {
         let fields = fields.unwrap_or_else(|| PyDict::new(py));
+        for (name, value) in &fields.copy()? {
+            if value.is_none() {
+                fields.del_item(name)?;
+            }
+        }
         from_json(py, &json(fields.as_any())?)
     }
 
@@ -111,6 +118,11 @@ impl Scenario {
     fn __repr__(&self) -> String {
         let flows: Vec<String> = self.checked.flows.iter().map(|f| format!("{} ({})", f.name, f.controller)).collect();
         format!("<Scenario {}: {}, {}>", self.checked.name, self.checked.duration, flows.join(", "))
+    }
+
+    /// The scenario as TOML, for Jupyter.
+    fn _repr_html_(&self) -> String {
+        format!("<pre>{}</pre>", escaped(&self.checked.to_toml()))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, PathBuf))> {

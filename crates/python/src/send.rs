@@ -3,7 +3,7 @@
 use crate::controller::{check, maker};
 use crate::error::raise;
 use crate::object::Raised;
-use crate::run::watched;
+use crate::run::watched_with;
 use fairpace_media::{Hint as _, MediaError, PictureWish, SourceSpec};
 use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
 use fairpace_net::{Clock, Family, Key, NetError, resolve};
@@ -79,7 +79,7 @@ pub(crate) fn send<'py>(
         config.controller().map_err(|e| refused(py, &e))?;
     }
     let spec = SourceSpec::parse(source).map_err(|e| raise(py, "RunError", &e.to_string(), None))?;
-    let sent = watched(py, None, 1, &stop, |_| {
+    let sent = watched_with(py, None, 1, &stop, Some(&raised), |_| {
         let mut source = spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(Failed::Source)?;
         run(&config, Clock::start(), &mut *source, &mut (), &stop).map_err(Failed::Net)
     })?;

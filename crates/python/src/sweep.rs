@@ -3,7 +3,7 @@
 use crate::error::{self, raise};
 use crate::run::watched;
 use crate::scenario::{Scenario, scenario_of};
-use crate::table::Table;
+use crate::table::{Table, escaped};
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId, Width,
     World,
@@ -39,7 +39,7 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
 #[pyclass(module = "fairpace", frozen)]
 pub(crate) struct Sweep {
     work: Mutex<Work>,
-    store: Mutex<Option<SweepStore>>,
+    store: Mutex<Option<Arc<SweepStore>>>,
     /// The batches that were in the folder, counted in words; none if there was none.
     #[pyo3(get)]
     found: Option<String>,
@@ -50,8 +50,9 @@ impl Sweep {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn store(&self) -> MutexGuard<'_, Option<SweepStore>> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The folder, until it is left to others.
+    fn store(&self) -> Option<Arc<SweepStore>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -70,7 +71,7 @@ impl Sweep {
         code: &str,
         design: &str,
         points: Option<usize>,
-        design_seed: u64,
+        design_seed: Option<u64>,
         seeds: u32,
         batch: u32,
         narrow: Option<(String, String, u32)>,
@@ -82,6 +83,7 @@ impl Sweep {
     ) -> PyResult<Sweep> {
         let drawn =
             || points.ok_or_else(|| PyValueError::new_err(format!("design \"{design}\" needs `points`: how many")));
+        let design_seed = design_seed.unwrap_or(1);
         let design = match design {
             "grid" => Design::Grid,
             "list" => Design::List,
@@ -113,7 +115,7 @@ impl Sweep {
             let store = SweepStore::open(folder, &plan, shard, force, hooks)?;
             let mut work = Work::of_share(plan, |point| shard.has(point));
             let found = store.load(&mut work, retry, hooks)?.account();
-            Ok(Sweep { work: Mutex::new(work), store: Mutex::new(Some(store)), found })
+            Ok(Sweep { work: Mutex::new(work), store: Mutex::new(Some(Arc::new(store))), found })
         })?;
         made.map_err(|e: SweepError| refused(py, &e))
     }
@@ -123,7 +125,7 @@ impl Sweep {
     fn run(&self, py: Python<'_>, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         let stop = Arc::new(AtomicBool::new(false));
         let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| {
-            lab::run(&mut self.work(), self.store().as_ref(), Executor::Sim, hooks)
+            lab::run(&mut self.work(), self.store().as_deref(), Executor::Sim, hooks)
         })?;
         match ran {
             // All that is done is kept; the caller raises its own exception.
@@ -142,16 +144,25 @@ impl Sweep {
         self.work().plan().task(&id(task)).map(|task| task.to_text()).map_err(|e| refused(py, &e))
     }
 
-    /// Takes a batch, and keeps it on disk where the sweep has a folder. Twice does no harm.
-    fn take(&self, py: Python<'_>, batch: Vec<u8>) -> PyResult<()> {
-        py.detach(|| {
-            if let Some(store) = &*self.store() {
-                store.keep(&batch)?;
+    /// Takes the batch of a task, on disk first where the sweep has a folder. Twice does no harm; that of another task is refused.
+    fn take(&self, py: Python<'_>, task: Id, bytes: Vec<u8>) -> PyResult<()> {
+        let taken = py.detach(|| {
+            let batch = Batch::from_bytes(&bytes)?;
+            let asked = self.work().plan().bare_task(&id(task));
+            if (&batch.point, batch.first, batch.count) == (&asked.point, asked.first, asked.count) {
+                if let Some(store) = self.store() {
+                    store.keep(&bytes)?;
+                }
+                if self.work().take_batch(batch) {
+                    return Ok(());
+                }
             }
-            self.work().take(&batch)
-        })
-        .map(drop)
-        .map_err(|e| refused(py, &e))
+            Err(SweepError::Task(format!(
+                "{}: the batch that came is another task's",
+                self.work().plan().label(task.0)
+            )))
+        });
+        taken.map_err(|e| refused(py, &e))
     }
 
     /// A task whose worker is lost may be had again.
@@ -162,12 +173,12 @@ impl Sweep {
     /// Takes note that a task comes to nothing wherever it is performed: its point has failed.
     fn lost(&self, py: Python<'_>, task: Id, reason: &str) -> PyResult<()> {
         let made = self.work().plan().task(&id(task)).map(|task| Batch::lost(&task, reason).to_bytes());
-        self.take(py, made.map_err(|e| refused(py, &e))?)
+        self.take(py, task, made.map_err(|e| refused(py, &e))?)
     }
 
     /// Leaves the folder to whoever goes on there: results stay, and no batch that comes now is kept.
     fn close(&self) {
-        self.store().take();
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Batches that are in, and batches that are needed as far as is known.
@@ -242,6 +253,19 @@ impl Sweep {
             return Err(PyValueError::new_err(format!("point {point}: there are {points}, from 0")));
         }
         self.work().plan().scenario(point).map(|checked| Scenario { checked }).map_err(|e| refused(py, &e))
+    }
+
+    /// The points that were asked for; equal ones are one.
+    #[getter]
+    fn asked(&self) -> usize {
+        self.work().plan().asked()
+    }
+
+    /// The points in the order of the sweep's own metric, the first rows of them, for Jupyter.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let name = self.work().plan().ranked_by().map(|metric| metric.name()).map_err(|e| refused(py, &e))?;
+        let best = self.best(py, &name)?._repr_html_(py)?;
+        Ok(format!("<p>{}: by <code>{name}</code></p>{best}", escaped(&self.__repr__())))
     }
 
     /// How many points it has.

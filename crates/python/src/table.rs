@@ -18,6 +18,11 @@ use std::sync::Arc;
 /// How many rows `_repr_html_` shows.
 const SHOWN: usize = 10;
 
+/// Text within HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// A table of results: columns of one length, each of one type, with its unit in its name (`_s`, `_ms`, `_bps`, ...).
 #[pyclass(module = "fairpace", frozen)]
 pub(crate) struct Table {
@@ -151,7 +156,6 @@ impl Table {
 
     /// The first rows, for Jupyter.
     pub(crate) fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let mut html = String::from("<table><thead><tr>");
         for name in self.columns() {
             html.push_str(&format!("<th>{}</th>", escaped(name)));

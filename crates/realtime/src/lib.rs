@@ -74,6 +74,16 @@ pub fn run(
     run_in(World::RealTime(&emulate), scenario, &options, store, &Hooks { threads: 1, ..*hooks })
 }
 
+/// Whether this world has what a scenario asks for, as far as can be known with nothing set up.
+///
+/// # Errors
+/// As those of [`run`] that come before its first packet.
+pub fn check(scenario: &Scenario, ip: Ip) -> Result<(), RunError> {
+    let seed = scenario.seed.get();
+    let config = sim_config(scenario, seed, Record::default())?;
+    Plans::new(scenario, &config, seed, ip).map(drop).map_err(RunError::world)
+}
+
 /// Descriptors of a run that is set up: namespaces, devices, and those of threads that wait; and of the process itself.
 const FILES: u64 = 16;
 /// And of each of its flows, at work.

@@ -2,7 +2,7 @@
 
 use crate::page::{Axis as Drawn, Chart, HeatMap, HeatRow, Page, Section, Series, Style, Table};
 use fairpace_lab::stats::Estimate;
-use fairpace_lab::sweep::{Axis, Design, Metric, Ranked, Sweep, metrics};
+use fairpace_lab::sweep::{Axis, Design, Metric, Ranked, Sweep, again, metrics};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -123,8 +123,7 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &Path) -> Page {
     if !failed.is_empty() {
         let row = |f: &fairpace_lab::sweep::Failed| {
             let id = &plan.points()[f.point].id;
-            let world = if plan.world().name() == "emu" { " --world emu" } else { "" };
-            let command = format!("`fairpace run {}/failed/{id}.toml --seed {}{world}`", folder.display(), f.seed);
+            let command = format!("`{}`", again(plan, &folder.join("failed").join(format!("{id}.toml")), f.seed));
             vec![plan.label(f.point), f.seed.to_string(), f.reason.clone(), command]
         };
         page = page.section(Section::new("failed", "Points that came to nothing").table(Table {

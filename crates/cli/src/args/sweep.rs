@@ -34,9 +34,9 @@ pub(crate) struct Sweep {
     /// Points of a random design
     #[arg(long, value_name = "N", value_parser = count::<1_000_000>, allow_hyphen_values = true)]
     pub(crate) points: Option<u32>,
-    /// Seed of a random design's draws
-    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true, default_value = "1")]
-    pub(crate) design_seed: u64,
+    /// Seed of a random design's draws; 1 if absent
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    pub(crate) design_seed: Option<u64>,
     /// First seed of each point; the scenario's if absent
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
@@ -53,9 +53,9 @@ pub(crate) struct Sweep {
     /// Add batches until the half-width of the metric's 95 % interval is at most this: `5%` of the mean, or a number in its unit
     #[arg(long, value_name = "WIDTH")]
     pub(crate) ci_width: Option<String>,
-    /// With `--ci-width`: the most seeds of a point
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<100_000>, allow_hyphen_values = true, requires = "ci_width")]
-    pub(crate) max_seeds: u32,
+    /// With `--ci-width`: the most seeds of a point; 50 if absent, or `--seeds` if that is more
+    #[arg(long, value_name = "N", value_parser = count::<100_000>, allow_hyphen_values = true, requires = "ci_width")]
+    pub(crate) max_seeds: Option<u32>,
     /// World to run in
     #[arg(long, value_enum, default_value_t)]
     pub(crate) world: World,
@@ -76,6 +76,13 @@ pub(crate) struct Sweep {
     pub(crate) retry: bool,
     #[command(flatten)]
     pub(crate) results: Results,
+}
+
+impl Sweep {
+    /// The most seeds of a point that `--ci-width` may ask for.
+    pub(crate) fn most_seeds(&self) -> u32 {
+        self.max_seeds.unwrap_or(self.seeds.max(50))
+    }
 }
 
 /// The layout of the points.

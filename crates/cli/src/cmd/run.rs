@@ -80,7 +80,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
 
 /// The manifest of runs in real time, which IPv4 and IPv6 decide, too.
 pub(crate) fn in_real_time(manifest: Manifest, ip: fairpace_realtime::Ip) -> Manifest {
-    let suffix = if ip == fairpace_realtime::Ip::V6 { ", IPv6" } else { "" };
+    let suffix = if ip == fairpace_realtime::Ip::V6 { fairpace_lab::sweep::IPV6 } else { "" };
     Manifest { program: format!("{}{suffix}", manifest.program), ..manifest }
 }
 

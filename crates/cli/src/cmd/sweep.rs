@@ -16,7 +16,7 @@ use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
-    World as Where, metrics, read as read_sweep, run as run_sweep,
+    World as Where, again as again_by, metrics, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -48,10 +48,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let spec = spec(args)?;
     let plan = Plan::new(&scenario, &spec, world, &manifest.program)?;
     plan.ranked_by()?;
+    if plan.points().len() < plan.asked() {
+        let (asked, found) = (plan.asked(), plan.points().len());
+        note(
+            args.results.quiet,
+            &format!("note: {found} of the {asked} points are different; equal ones are run once"),
+        );
+    }
     let dir = folder_of(&args.results, &format!("{}-sweep", scenario.name));
     outputs::refuse_others_link(&dir)?;
     if world == Where::Emu {
         takes_results(&dir)?;
+        for point in 0..plan.points().len() {
+            fairpace_realtime::check(&plan.scenario(point)?, args.real.ip()).map_err(|error| {
+                let failure = Failure::from(error);
+                Failure { message: format!("with {}: {}", plan.label(point), failure.message), ..failure }
+            })?;
+        }
     }
     let stop = Stop::install()?;
     if let Some(address) = &args.dask {
@@ -136,6 +149,11 @@ fn check(args: &Args) -> Outcome<(Where, Shard)> {
             Failure::usage(failure).hint("write `--design latin --points 100`, or give each range a number of values")
         );
     }
+    if args.design_seed.is_some() && !is_random {
+        return Err(
+            Failure::usage("`--design-seed` is for random designs").hint("leave it out, or write `--design random`")
+        );
+    }
     if args.ci_width.is_some() && args.metric.is_none() {
         return Err(Failure::usage("`--ci-width` needs `--metric`")
             .hint("name the number that is to be known, as in `--metric video.goodput_bps`"));
@@ -175,12 +193,12 @@ fn spec(args: &Args) -> Outcome<Spec> {
     let design = match args.design {
         DesignArg::Grid => Design::Grid,
         DesignArg::List => Design::List,
-        DesignArg::Random => Design::Random { points, seed: args.design_seed },
-        DesignArg::Latin => Design::LatinHypercube { points, seed: args.design_seed },
+        DesignArg::Random => Design::Random { points, seed: args.design_seed.unwrap_or(1) },
+        DesignArg::Latin => Design::LatinHypercube { points, seed: args.design_seed.unwrap_or(1) },
     };
     let narrow = match (&args.ci_width, &args.metric) {
         (Some(width), Some(metric)) => {
-            Some(Narrow { metric: metric.clone(), width: Width::parse(width)?, most: args.max_seeds })
+            Some(Narrow { metric: metric.clone(), width: Width::parse(width)?, most: args.most_seeds() })
         }
         _ => None,
     };
@@ -211,7 +229,7 @@ fn perform(
 
 /// Has what is left run by the cluster of a Dask scheduler, and tells of it in the same way. Whether it was interrupted.
 fn by_dask(args: &Args, asked: &serde_json::Value, dir: &Path, provenance: &Provenance, stop: &Stop) -> Outcome<bool> {
-    let mut cluster = dask::Cluster::begin(asked, stop)?;
+    let mut cluster = dask::Cluster::begin(asked, stop, args.results.quiet)?;
     let before = cluster.done();
     if !cluster.found().is_empty() {
         note(args.results.quiet, &format!("batches in `{}`: {}", dir.display(), cluster.found()));
@@ -398,7 +416,6 @@ fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
         return Ok(());
     }
     let mut text = String::from("point,settings,seed,reason,command\n");
-    let world = if sweep.plan().world() == Where::Emu { " --world emu" } else { "" };
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     for f in &failed {
         let id = &sweep.plan().points()[f.point].id;
@@ -410,18 +427,11 @@ fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
             }
         })?;
         write(&Path::new("failed").join(format!("{id}.toml")), scenario.to_toml().as_bytes())?;
-        let command = format!("fairpace run {} --seed {}{world}", for_a_shell(&file), f.seed);
+        let command = again_by(sweep.plan(), &file, f.seed);
         let settings = sweep.plan().label(f.point);
         text.push_str(&format!("{id},{},{},{},{}\n", quoted(&settings), f.seed, quoted(&f.reason), quoted(&command)));
     }
     Ok(write(Path::new("failed.csv"), text.as_bytes())?)
-}
-
-/// A path as a word of a shell's command.
-fn for_a_shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=+,:@%".contains(&b));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// The best settings, to stdout.
@@ -473,7 +483,7 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
                 "{} of {} points have an interval wider than {width} with {} seeds, the first with {}; `--max-seeds` allows more",
                 too_wide.len(),
                 plan.points().len(),
-                args.max_seeds,
+                args.most_seeds(),
                 plan.label(*first)
             ),
         );

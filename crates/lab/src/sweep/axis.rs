@@ -7,8 +7,8 @@
 //! | `1e-4..1e-2/log5` | five, each the same factor above the one before |
 //! | `1e-4..1e-2`, `1e-4..1e-2/log` | any between, for random designs: uniform, or uniform in the logarithm |
 //!
-//! Values between two ends have six significant digits, and are whole where the field or the unit is. Both ends have a unit
-//! or none has; the first one's is kept.
+//! Both ends are values as they are given, those between them have six significant digits, and all are whole where the field or the unit
+//! is. Both ends have a unit or none has; the first one's is kept.
 
 use super::error::SweepError;
 use fairpace_scenario::FieldPath;
@@ -70,7 +70,7 @@ impl Axis {
             match range(piece, path.is_whole()).map_err(|(wrong, allowed)| refuse(&wrong, allowed))? {
                 None => found.push(piece.clone()),
                 Some((between, Some(n))) => {
-                    found.extend((0..n).map(|i| between.at(if n == 1 { 0.0 } else { i as f64 / (n - 1) as f64 })))
+                    found.extend((0..n).map(|i| between.spaced(if n == 1 { 0.0 } else { i as f64 / (n - 1) as f64 })))
                 }
                 Some((between, None)) if pieces.len() == 1 => {
                     return Ok(Axis { field: path.text().to_owned(), levels: between });
@@ -92,12 +92,13 @@ impl Axis {
         Ok(Axis { field: path.text().to_owned(), levels: Levels::Values(found) })
     }
 
-    /// The axis with each of its values once: whole numbers between two ends may come twice, and so may what is listed.
+    /// The axis with each of its values once, in the first of its spellings: whole numbers between two ends may come twice, and so may
+    /// what is listed, as `50ms` and `0.05 s`.
     pub fn distinct(&self) -> Axis {
         let mut axis = self.clone();
         if let Levels::Values(values) = &mut axis.levels {
             let mut seen = BTreeSet::new();
-            values.retain(|value| seen.insert(value.clone()));
+            values.retain(|value| seen.insert(meaning(value)));
         }
         axis
     }
@@ -155,14 +156,18 @@ impl Axis {
     }
 
     /// Whether the numbers span so much, each about the same factor above the one before, that they are drawn in
-    /// the logarithm.
+    /// the logarithm: a factor of 20 in all, and no step of more than three times the least, in the logarithm.
     pub fn is_log(&self) -> bool {
         match &self.levels {
             Levels::Between { log, .. } => *log,
             Levels::Values(values) => {
-                let numbers: Vec<f64> = values.iter().filter_map(|v| Axis::number(v)).collect();
-                let (least, most) = numbers.iter().fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
-                numbers.len() == values.len() && least > 0.0 && most / least >= 20.0
+                let mut numbers: Vec<f64> = values.iter().filter_map(|v| Axis::number(v)).collect();
+                numbers.sort_by(f64::total_cmp);
+                numbers.dedup();
+                let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else { return false };
+                let steps = || numbers.windows(2).map(|pair| libm::log(pair[1]) - libm::log(pair[0]));
+                let is_even = || steps().fold(0.0, f64::max) <= 3.0 * steps().fold(f64::MAX, f64::min);
+                values.iter().all(|v| Axis::number(v).is_some()) && *least > 0.0 && most / least >= 20.0 && is_even()
             }
         }
     }
@@ -179,22 +184,58 @@ impl Axis {
                 let index = (place * values.len() as f64) as usize;
                 values.get(index.min(values.len().saturating_sub(1))).cloned().unwrap_or_default()
             }
-            between @ Levels::Between { .. } => between.at(place),
+            between @ Levels::Between { .. } => between.drawn(place),
         }
     }
 }
 
 impl Levels {
-    fn at(&self, place: f64) -> String {
-        let Levels::Between { from, to, unit, log, whole } = self else { return String::new() };
-        let exact = match (place, log) {
+    /// The value at one of several places that are equally far apart, the two ends among them.
+    fn spaced(&self, place: f64) -> String {
+        let Levels::Between { from, to, whole, .. } = self else { return String::new() };
+        self.text(match place {
+            0.0 => *from,
+            1.0 => *to,
+            _ if *whole => self.between(*from, *to, place).round(),
+            _ => short(self.between(*from, *to, place)),
+        })
+    }
+
+    /// The value for a place that is drawn from 0 to 1. Each of whole numbers stands for what is rounded to it, the ends too.
+    fn drawn(&self, place: f64) -> String {
+        let Levels::Between { from, to, whole, .. } = self else { return String::new() };
+        self.text(match (place, whole) {
             (0.0, _) => *from,
             (1.0, _) => *to,
-            (_, false) => from + (to - from) * place,
-            (_, true) => libm::exp(libm::log(*from) + (libm::log(*to) - libm::log(*from)) * place),
-        };
-        let number = if *whole { exact.round() } else { short(exact) };
-        if unit.is_empty() { number.to_string() } else { format!("{number} {unit}") }
+            (_, true) => self.between(from - 0.5, to + 0.5, place).round().clamp(*from, *to),
+            (_, false) => short(self.between(*from, *to, place)),
+        })
+    }
+
+    fn between(&self, from: f64, to: f64, place: f64) -> f64 {
+        match self {
+            Levels::Between { log: true, .. } => libm::exp(libm::log(from) + (libm::log(to) - libm::log(from)) * place),
+            _ => from + (to - from) * place,
+        }
+    }
+
+    fn text(&self, number: f64) -> String {
+        match self {
+            Levels::Between { unit, .. } if !unit.is_empty() => format!("{number} {unit}"),
+            _ => number.to_string(),
+        }
+    }
+}
+
+/// The same for two spellings of one value.
+fn meaning(value: &str) -> (String, u64) {
+    match quantity(value) {
+        // Zero has two signs.
+        Some((number, unit)) => match factor(unit) {
+            Some((kind, each)) => (kind.to_owned(), (number * each + 0.0).to_bits()),
+            None => (unit.to_owned(), (number + 0.0).to_bits()),
+        },
+        None => (format!("{value}\0"), 0),
     }
 }
 
@@ -292,6 +333,9 @@ fn range(text: &str, whole_field: bool) -> Result<Option<(Levels, Option<usize>)
         ));
     }
     let whole = whole_field || ["pkt", "packets", "B", "bytes"].contains(&from_unit);
+    if whole && (from_number.fract() != 0.0 || to_number.fract() != 0.0) {
+        return Err((format!("has the range `{text}`, of whole numbers"), "write whole numbers at both ends"));
+    }
     let unit = from_unit.to_owned();
     Ok(Some((Levels::Between { from: from_number, to: to_number, unit, log, whole }, count)))
 }
@@ -346,7 +390,11 @@ mod tests {
         );
         assert_eq!(values("path.queue.capacity=1pkt..10pkt/log4"), ["1 pkt", "2 pkt", "5 pkt", "10 pkt"]);
         assert_eq!(values("flow.tcp.count=1..3/5"), ["1", "2", "3"]);
-        assert_eq!(values("path.loss.p=0.1,0.1"), ["0.1"]);
+        assert_eq!(values("path.loss.p=0.1,0.1,0.10,1e-1"), ["0.1"]);
+        assert_eq!(values("path.rtt=50ms,50 ms,0.05 s,60 ms"), ["50ms", "60 ms"]);
+        assert_eq!(values("path.queue.capacity=5 pkt,5 B,5 kB,5000 B"), ["5 pkt", "5 B", "5 kB"]);
+        // The ends as they are given.
+        assert_eq!(values("path.rate=1234567bit/s..9999999bit/s/2"), ["1234567 bit/s", "9999999 bit/s"]);
     }
 
     #[test]
@@ -369,6 +417,7 @@ mod tests {
             ("path.rate=1 Mbit/s..3 s/3", "`Mbit/s` and `s`"),
             ("path.loss.p=0..1,2", "a range without a number"),
             ("seed=1,2", "is not varied"),
+            ("flow.tcp.count=1..2.6/3", "of whole numbers"),
         ] {
             let error = Axis::parse(text).unwrap_err();
             assert!(error.to_string().contains(wrong) && error.hint().is_some(), "{text}: {error}");
@@ -385,5 +434,20 @@ mod tests {
         assert!(!words.is_numeric() && words.unit().is_empty());
         assert!(!Axis::parse("path.queue.capacity=1 pkt,unlimited").unwrap().is_numeric());
         assert!(Axis::parse("path.loss.p=1e-4..1e-2/log3").unwrap().is_log());
+        assert!(Axis::parse("path.queue.capacity=1,2,5,10,20,50").unwrap().is_log());
+        assert!(!Axis::parse("path.loss.p=0.01..1/50").unwrap().is_log());
+    }
+
+    #[test]
+    fn whole_numbers_that_are_drawn_are_as_likely_at_the_ends_as_between() {
+        let linear = Axis::parse("flow.tcp.count=1..3").unwrap();
+        let places = || (0..300).map(|i| (f64::from(i) + 0.5) / 300.0);
+        for n in ["1", "2", "3"] {
+            assert_eq!(places().filter(|place| linear.at(*place) == n).count(), 100, "{n}");
+        }
+        // In the logarithm a number's share is that of what is rounded to it: from 0.5 to 1.5 of 0.5 to 3.5.
+        let log = Axis::parse("flow.tcp.count=1..3/log").unwrap();
+        let ones = places().filter(|place| log.at(*place) == "1").count();
+        assert_eq!(ones, (300.0_f64 * (1.5_f64 / 0.5).ln() / (3.5_f64 / 0.5).ln()).round() as usize);
     }
 }

@@ -26,7 +26,7 @@ impl Ranked {
 /// The metrics of which any finished point has a number.
 pub fn metrics(sweep: &Sweep) -> Vec<Metric> {
     let (mut groups, mut links): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    let runs = || (0..sweep.plan().points().len()).filter_map(|p| sweep.runs(p).into_iter().next());
+    let runs = || (0..sweep.plan().points().len()).flat_map(|p| sweep.runs(p));
     for run in runs() {
         for (names, rows) in [(&mut groups, &run.groups), (&mut links, &run.links)] {
             for (name, _) in rows {

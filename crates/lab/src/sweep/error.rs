@@ -57,6 +57,14 @@ pub enum SweepError {
         /// The folder.
         path: PathBuf,
     },
+    /// A recording that the scenario names is another one here than where the sweep was laid out.
+    #[error("the recording {names} (from `{}` on) is not what it was where the sweep began", folder.display())]
+    Recording {
+        /// Their names, as the scenario has them.
+        names: String,
+        /// The folder that the names start from.
+        folder: PathBuf,
+    },
     /// Another process is at work on the same shard.
     #[error("another process is at work on shard {shard} in `{}`", path.display())]
     Busy {
@@ -97,6 +105,9 @@ impl SweepError {
             SweepError::Foreign { .. } => {
                 Some("name another folder: what is no sweep is never replaced, nor by force".to_owned())
             }
+            SweepError::Recording { .. } => Some(
+                "every worker needs the same recordings, to the byte; one that was changed meanwhile is another sweep's".to_owned(),
+            ),
             SweepError::Busy { .. } => Some("wait until it has ended, or name another folder".to_owned()),
             SweepError::Write(error) if error.error.kind() == io::ErrorKind::StorageFull => Some(
                 "the disk is full; every finished batch is kept: make room, and the same sweep goes on from there"

@@ -139,11 +139,11 @@ impl SeedRule {
     }
 
     /// The number of seeds that a point needs by the values of those that it has, in their order. The answer depends on the values up to
-    /// where the rule stops, and on nothing behind.
-    pub(super) fn needed(&self, values: &[Option<f64>]) -> usize {
+    /// where the rule stops, and on nothing behind; `known` is an earlier answer for fewer of them, or the least number.
+    pub(super) fn needed(&self, values: &[Option<f64>], known: usize) -> usize {
         let Some(narrow) = &self.narrow else { return self.seeds as usize };
         let most = narrow.most.max(self.seeds) as usize;
-        let mut needed = self.seeds as usize;
+        let mut needed = known.max(self.seeds as usize);
         while needed < most && values.len() >= needed {
             let known: Vec<f64> = values[..needed].iter().copied().flatten().collect();
             if narrow.is_narrow(&known) {
@@ -176,6 +176,8 @@ pub struct Plan {
     axes: Vec<Axis>,
     fields: Vec<FieldPath>,
     points: Vec<Point>,
+    /// The digest of the recordings that each point's scenario names; one, where all name the same.
+    recordings: Vec<String>,
     spec: Spec,
     metric: Option<Metric>,
     digest: String,
@@ -210,6 +212,13 @@ impl Plan {
                 });
             }
         }
+        if most < seeds.seeds {
+            return Err(SweepError::Vary {
+                found: format!("{most} seeds at most"),
+                wrong: format!("is less than the {} that every point gets", seeds.seeds),
+                allowed: "ask for fewer from the start, or allow more".to_owned(),
+            });
+        }
         let digest = digest_of(scenario, world, code);
         let mut plan = Plan {
             scenario: scenario.clone(),
@@ -217,6 +226,7 @@ impl Plan {
             code: code.to_owned(),
             world,
             points: Vec::new(),
+            recordings: Vec::new(),
             spec: spec.clone(),
             metric: None,
             digest,
@@ -231,8 +241,14 @@ impl Plan {
         plan.points = values.into_iter().map(|values| Point { id: String::new(), values }).collect();
         for index in 0..plan.points.len() {
             // A recording's name says nothing of what is in it.
-            let recordings = if of_recordings { recordings(&plan.scenario(index)?) } else { String::new() };
+            let recordings = if of_recordings { recordings(&plan.read(index)?) } else { String::new() };
             plan.points[index].id = plan.id_of(index, &recordings);
+            if of_recordings {
+                plan.recordings.push(recordings);
+            }
+        }
+        if !of_recordings {
+            plan.recordings = vec![recordings(scenario)];
         }
         if plan.points.is_empty() {
             return Err(SweepError::Vary {
@@ -367,11 +383,34 @@ impl Plan {
         settings.iter().map(|(field, value)| format!("{field}={value}")).collect::<Vec<_>>().join(" ")
     }
 
+    /// The points that were asked for; equal ones are one.
+    pub fn asked(&self) -> usize {
+        match self.spec.design {
+            Design::Random { points, .. } | Design::LatinHypercube { points, .. } => points,
+            Design::Grid | Design::List => self.points.len(),
+        }
+    }
+
     /// A point's scenario.
     ///
     /// # Errors
-    /// The values do not go together ([`Plan::check`] finds it first), or there is no such point.
+    /// The values do not go together ([`Plan::check`] finds it first), a recording is no longer what it was, or there is no such point.
     pub fn scenario(&self, point: usize) -> Result<Scenario, SweepError> {
+        let scenario = self.read(point)?;
+        // Those of the scenario itself are not read again.
+        if self.recordings.len() > 1 {
+            check_recordings(&scenario, self.recordings_of(point))?;
+        }
+        Ok(scenario)
+    }
+
+    /// The digest of the recordings that a point's scenario names; empty if it names none.
+    fn recordings_of(&self, point: usize) -> &str {
+        let own = if self.recordings.len() > 1 { point } else { 0 };
+        self.recordings.get(own).map_or("", String::as_str)
+    }
+
+    fn read(&self, point: usize) -> Result<Scenario, SweepError> {
         let Some(found) = self.points.get(point) else {
             return Err(SweepError::Task(format!("there is no point {point}: there are {}", self.points.len())));
         };
@@ -396,7 +435,7 @@ impl Plan {
     }
 
     /// A task without its scenario's text, for who has the scenario.
-    pub(super) fn bare_task(&self, id: &TaskId) -> Task {
+    pub fn bare_task(&self, id: &TaskId) -> Task {
         Task {
             format: TASK.to_owned(),
             code: self.code.clone(),
@@ -407,6 +446,7 @@ impl Plan {
             count: id.count,
             folder: self.folder.clone(),
             name: self.scenario.name.clone(),
+            recordings: self.recordings_of(id.point).to_owned(),
             scenario: String::new(),
         }
     }
@@ -430,6 +470,15 @@ fn digest_of(scenario: &Scenario, world: World, code: &str) -> String {
 }
 
 /// The digest of the recordings that a scenario names, every step of them.
+/// Refuses a scenario whose recordings have another digest than they had where the sweep was laid out.
+pub(super) fn check_recordings(scenario: &Scenario, expected: &str) -> Result<(), SweepError> {
+    if recordings(scenario) == expected {
+        return Ok(());
+    }
+    let names: Vec<String> = scenario.path.trace.iter().map(|trace| format!("`{}`", trace.file)).collect();
+    Err(SweepError::Recording { names: names.join(", "), folder: scenario.folder().to_owned() })
+}
+
 fn recordings(scenario: &Scenario) -> String {
     let mut known = Recordings::default();
     scenario.recordings().map(|trace| known.digest(trace).to_owned()).collect()
@@ -468,16 +517,17 @@ mod tests {
             narrow: Some(Narrow { metric: String::new(), width: Width::Share(0.05), most: 7 }),
         };
         let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-        assert_eq!(rule.needed(&[]), 2);
+        assert_eq!(rule.needed(&[], 0), 2);
         // 10, 10.01: t(1) 12.706 * 0.00707 / sqrt(2) = 0.064, 0.6 % of 10.
-        assert_eq!(rule.needed(&some(&[10.0, 10.01])), 2);
-        assert_eq!(rule.needed(&some(&[10.0, 10.01, 99.0, 1.0])), 2);
-        assert_eq!(rule.needed(&some(&[1.0, 9.0])), 4);
-        assert_eq!(rule.needed(&some(&[1.0, 9.0, 1.0, 9.0, 1.0, 9.0])), 7);
-        assert_eq!(rule.needed(&some(&[1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0])), 7);
+        assert_eq!(rule.needed(&some(&[10.0, 10.01]), 0), 2);
+        assert_eq!(rule.needed(&some(&[10.0, 10.01, 99.0, 1.0]), 0), 2);
+        assert_eq!(rule.needed(&some(&[1.0, 9.0]), 0), 4);
+        assert_eq!(rule.needed(&some(&[1.0, 9.0, 1.0, 9.0]), 4), 6);
+        assert_eq!(rule.needed(&some(&[1.0, 9.0, 1.0, 9.0, 1.0, 9.0]), 0), 7);
+        assert_eq!(rule.needed(&some(&[1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0]), 0), 7);
         // Nothing to know: more seeds would not help. One number of two says nothing.
-        assert_eq!(rule.needed(&[None, None]), 2);
-        assert_eq!(rule.needed(&[None, Some(1.0)]), 4);
+        assert_eq!(rule.needed(&[None, None], 0), 2);
+        assert_eq!(rule.needed(&[None, Some(1.0)], 0), 4);
         assert_eq!(Width::parse("5%").unwrap(), Width::Share(0.05));
         assert_eq!(Width::parse("200").unwrap(), Width::Absolute(200.0));
         assert!(["", "0", "-1", "5 %%", "x"].iter().all(|t| Width::parse(t).is_err()));

@@ -32,8 +32,9 @@ struct State {
     own: bool,
     /// Whether it stands in the queue.
     queued: bool,
-    /// Whether a batch that it needs came to nothing.
-    failed: bool,
+    /// The first of the batches that it needs and that came to nothing. None behind it is wanted; those before are, so that the
+    /// failure is the same in whatever order batches come.
+    failed: Option<u64>,
     /// The seeds that it needs by what is in.
     needed: usize,
 }
@@ -104,8 +105,8 @@ impl Sweep {
     /// The batches that a point needs by what is known, and that are not in.
     fn wanted(&self, point: usize) -> impl Iterator<Item = (u64, u32)> + '_ {
         let state = &self.states[point];
-        let needed = if state.failed { 0 } else { state.needed };
-        let missing = move |(offset, _): &(u64, u32)| *offset < needed as u64 && !state.batches.contains_key(offset);
+        let end = state.failed.unwrap_or(state.needed as u64);
+        let missing = move |(offset, _): &(u64, u32)| *offset < end && !state.batches.contains_key(offset);
         self.batches.iter().copied().filter(missing)
     }
 
@@ -114,7 +115,7 @@ impl Sweep {
         let rule = &self.plan.spec().seeds;
         let Some(metric) = self.plan.metric() else { return rule.seeds as usize };
         let values: Vec<Option<f64>> = self.whole(point).map(|run| metric.value(run)).collect();
-        rule.needed(&values)
+        rule.needed(&values, self.states[point].needed)
     }
 
     /// The runs of a point up to the first batch that is not in.
@@ -148,7 +149,8 @@ impl Sweep {
         let needed = self.needed(point);
         let state = &mut self.states[point];
         state.needed = needed;
-        state.failed = state.batches.range(..needed as u64).any(|(_, b)| b.failed.is_some());
+        let failed = |(offset, batch): (&u64, &Batch)| batch.failed.is_some().then_some(*offset);
+        state.failed = state.batches.range(..needed as u64).find_map(failed);
         let missing = self.wanted(point).count();
         let state = &mut self.states[point];
         if state.own {
@@ -180,7 +182,7 @@ impl Sweep {
         self.open
     }
 
-    /// Whether a point has all that it needs, or has failed.
+    /// Whether a point has all that it needs, or has failed and has all before that.
     pub fn is_finished(&self, point: usize) -> bool {
         self.wanted(point).next().is_none()
     }
@@ -203,8 +205,7 @@ impl Sweep {
     /// The points that came to nothing, in order; of each the first seed that did.
     pub fn failed(&self) -> Vec<Failed> {
         let first = |(point, state): (usize, &State)| {
-            let needed = state.batches.range(..state.needed as u64);
-            let failure = needed.into_iter().find_map(|(_, b)| b.failed.clone())?;
+            let failure = state.batches.get(&state.failed?)?.failed.clone()?;
             Some(Failed { point, seed: failure.seed, reason: failure.reason })
         };
         self.states.iter().enumerate().filter_map(first).collect()
@@ -213,7 +214,9 @@ impl Sweep {
     /// The runs of a point, in order of their seeds: as many as it needs. None of a point that is not finished, or failed.
     pub fn runs(&self, point: usize) -> Vec<&RunNumbers> {
         match self.states.get(point) {
-            Some(state) if !state.failed && self.is_finished(point) => self.whole(point).take(state.needed).collect(),
+            Some(state) if state.failed.is_none() && self.is_finished(point) => {
+                self.whole(point).take(state.needed).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::error::SweepError;
 use super::numbers::RunNumbers;
+use super::plan::check_recordings;
 use crate::pool::Hooks;
 use crate::simulate::{RunError, SeedRun, simulate};
 use crate::study;
@@ -37,6 +38,9 @@ pub struct Task {
     pub folder: PathBuf,
     /// The scenario's name.
     pub name: String,
+    /// The digest of the recordings that the scenario names; empty if it names none.
+    #[serde(default)]
+    pub recordings: String,
     /// The point's scenario as TOML, every default filled in.
     pub scenario: String,
 }
@@ -105,7 +109,8 @@ impl Task {
     /// Runs it in a world. `code` is that of this program.
     ///
     /// # Errors
-    /// The task is for another program or another world, its scenario cannot be read here, or the stop flag was set. A
+    /// The task is for another program or another world, its scenario cannot be read here or names another recording, or the stop flag was
+    /// set. A
     /// failure of the run itself is a result: [`Batch::failed`].
     pub fn perform(&self, code: &str, world: study::World<'_>, hooks: &Hooks<'_>) -> Result<Batch, SweepError> {
         if self.code != code {
@@ -119,6 +124,7 @@ impl Task {
             )));
         }
         let scenario = Scenario::parse_from(&self.scenario, &self.name, self.folder.clone())?;
+        check_recordings(&scenario, &self.recordings)?;
         self.perform_on(&scenario, |scenario, seed| world.run(scenario, seed, Record::default(), hooks))
     }
 

@@ -45,7 +45,7 @@ pub(super) fn request(args: &Args, address: &str, scenario: &Scenario, spec: &Sp
             "seeds": spec.seeds.seeds,
             "batch": spec.seeds.batch,
             "ci_width": args.ci_width.as_ref().map(|width| [args.metric.as_ref(), Some(width)]),
-            "most_seeds": args.ci_width.as_ref().map(|_| args.max_seeds),
+            "most_seeds": args.ci_width.as_ref().map(|_| args.most_seeds()),
             "metric": spec.metric,
             "folder": dir,
             "shard": args.shard.as_deref().unwrap_or("1/1"),
@@ -80,7 +80,7 @@ pub(super) struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// Starts the process, and waits until every point is checked and the cluster is reached.
-    pub(super) fn begin(request: &Value, stop: &'a Stop) -> Outcome<Cluster<'a>> {
+    pub(super) fn begin(request: &Value, stop: &'a Stop, quiet: bool) -> Outcome<Cluster<'a>> {
         let python = std::env::var(INTERPRETER).unwrap_or_else(|_| "python3".to_owned());
         let mut command = Command::new(&python);
         // -P: a folder that happens to be called so, where the command is run, is not the package.
@@ -114,7 +114,7 @@ impl<'a> Cluster<'a> {
         while before.is_none() {
             match cluster.next()? {
                 Some(Line::Progress { done, what, .. }) => before = Some((done, what)),
-                Some(Line::Notice { notice }) => crate::term::note(false, &notice),
+                Some(Line::Notice { notice }) => crate::term::note(quiet, &notice),
                 Some(Line::Error { error, hint, kind }) => return Err(failure(error, hint, &kind)),
                 None if stop.asked() => {
                     return Err(Failure::new(code::INTERRUPTED, "interrupted before the first batch"));
