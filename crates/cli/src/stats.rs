@@ -64,7 +64,7 @@ impl Stats {
         Stats { out, path: path.to_owned(), next: Instant::ZERO + EACH, lost: Lost::default() }
     }
 
-    /// What becomes of the lines is told there.
+    /// The same; the fate of the lines is told there.
     pub(crate) fn telling(self, lost: &Lost) -> Stats {
         Stats { lost: lost.clone(), ..self }
     }

@@ -46,6 +46,7 @@ mod error;
 mod numbers;
 mod plan;
 mod progress;
+mod recordings;
 mod run;
 mod store;
 mod task;

@@ -19,7 +19,7 @@ pub enum NetError {
     KeyFile {
         /// The file and its fault.
         found: String,
-        /// What to do; empty if nothing is known.
+        /// The remedy; empty if none is known.
         remedy: String,
     },
     /// The name has no address (of the wanted family).

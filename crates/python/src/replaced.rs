@@ -56,7 +56,7 @@ impl Replaced {
         Ok(Replaced { classes: all, parts, raised })
     }
 
-    /// What its objects do.
+    /// The objects' exceptions and calls.
     pub(crate) fn objects(&self) -> &Raised {
         &self.raised
     }

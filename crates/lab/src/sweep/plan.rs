@@ -4,11 +4,12 @@ use super::axis::Axis;
 use super::design::{Design, Point, lay_out};
 use super::error::SweepError;
 use super::numbers::Metric;
+use super::recordings::{check_recordings, recordings};
 use super::task::{MAX_SWEEP_SEEDS, TASK, Task};
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{half_width, mean};
-use crate::study::{Recordings, digits};
+use crate::study::digits;
 use fairpace_scenario::{FieldPath, Record, Scenario, controllers, sim_config};
 use fairpace_sim::Network;
 use serde::{Deserialize, Serialize};
@@ -176,6 +177,8 @@ pub struct Plan {
     axes: Vec<Axis>,
     fields: Vec<FieldPath>,
     points: Vec<Point>,
+    /// Whether points name recordings of their own, which are read with each.
+    reads_recordings: bool,
     /// The digest of the recordings that each point's scenario names; one, where all name the same.
     recordings: Vec<String>,
     spec: Spec,
@@ -226,6 +229,7 @@ impl Plan {
             code: code.to_owned(),
             world,
             points: Vec::new(),
+            reads_recordings: false,
             recordings: Vec::new(),
             spec: spec.clone(),
             metric: None,
@@ -236,19 +240,19 @@ impl Plan {
         // In a list a value may stand with several of another axis.
         let values = lay_out(if spec.design == Design::List { &given } else { &plan.axes }, spec.design)?;
         // By its field, or within a table that is a value.
-        let of_recordings = plan.fields.iter().any(FieldPath::is_of_a_recording)
+        plan.reads_recordings = plan.fields.iter().any(FieldPath::is_of_a_recording)
             || values.iter().flatten().any(|value| value.contains("trace"));
+        if !plan.reads_recordings {
+            plan.recordings.push(recordings(scenario));
+        }
         plan.points = values.into_iter().map(|values| Point { id: String::new(), values }).collect();
         for index in 0..plan.points.len() {
             // A recording's name says nothing of what is in it.
-            let recordings = if of_recordings { recordings(&plan.read(index)?) } else { String::new() };
-            plan.points[index].id = plan.id_of(index, &recordings);
-            if of_recordings {
-                plan.recordings.push(recordings);
+            let own = if plan.reads_recordings { recordings(&plan.read(index)?) } else { String::new() };
+            plan.points[index].id = plan.id_of(index, &own);
+            if plan.reads_recordings {
+                plan.recordings.push(own);
             }
-        }
-        if !of_recordings {
-            plan.recordings = vec![recordings(scenario)];
         }
         if plan.points.is_empty() {
             return Err(SweepError::Vary {
@@ -397,8 +401,7 @@ impl Plan {
     /// The values do not go together ([`Plan::check`] finds it first), a recording is no longer what it was, or there is no such point.
     pub fn scenario(&self, point: usize) -> Result<Scenario, SweepError> {
         let scenario = self.read(point)?;
-        // Those of the scenario itself are not read again.
-        if self.recordings.len() > 1 {
+        if self.reads_recordings {
             check_recordings(&scenario, self.recordings_of(point))?;
         }
         Ok(scenario)
@@ -406,7 +409,7 @@ impl Plan {
 
     /// The digest of the recordings that a point's scenario names; empty if it names none.
     fn recordings_of(&self, point: usize) -> &str {
-        let own = if self.recordings.len() > 1 { point } else { 0 };
+        let own = if self.reads_recordings { point } else { 0 };
         self.recordings.get(own).map_or("", String::as_str)
     }
 
@@ -467,21 +470,6 @@ fn absolute(folder: &Path) -> PathBuf {
 /// The digest of all that decides a result beside a point's own values.
 fn digest_of(scenario: &Scenario, world: World, code: &str) -> String {
     hash([code, world.name(), &scenario.to_toml(), &recordings(scenario)])
-}
-
-/// The digest of the recordings that a scenario names, every step of them.
-/// Refuses a scenario whose recordings have another digest than they had where the sweep was laid out.
-pub(super) fn check_recordings(scenario: &Scenario, expected: &str) -> Result<(), SweepError> {
-    if recordings(scenario) == expected {
-        return Ok(());
-    }
-    let names: Vec<String> = scenario.path.trace.iter().map(|trace| format!("`{}`", trace.file)).collect();
-    Err(SweepError::Recording { names: names.join(", "), folder: scenario.folder().to_owned() })
-}
-
-fn recordings(scenario: &Scenario) -> String {
-    let mut known = Recordings::default();
-    scenario.recordings().map(|trace| known.digest(trace).to_owned()).collect()
 }
 
 fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {

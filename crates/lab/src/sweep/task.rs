@@ -2,7 +2,7 @@
 
 use super::error::SweepError;
 use super::numbers::RunNumbers;
-use super::plan::check_recordings;
+use super::recordings::check_recordings;
 use crate::pool::Hooks;
 use crate::simulate::{RunError, SeedRun, simulate};
 use crate::study;
