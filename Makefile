@@ -128,6 +128,8 @@ soak: packages-test build book
 # 56,000 forged feedback packets a second, a line of JSON for each kind of attack.
 	FAIRPACE_ATTACKS=full $(CARGO) test --release --features gst --locked -p fairpace --test forged_feedback -- --nocapture
 	scripts/add-controller-check
+# The Python package without sockets.
+	$(CARGO) check --locked -p fairpace-python --no-default-features
 	scripts/defences
 # What is measured outlives 200 kills; attacks from outside come to nothing.
 	scripts/kills

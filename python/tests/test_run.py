@@ -7,6 +7,8 @@ import signal
 import threading
 
 import fairpace
+import polars
+import pyarrow
 import pytest
 
 
@@ -37,6 +39,19 @@ def test_three_libraries_read_one_result_alike(scenario):
     assert flows == 2
     assert frame["flow"].unique().sort().to_list() == ["file", "video"]
     assert len(series) == frame.height == table.num_rows
+
+
+def test_a_library_reads_a_column_where_it_lies(scenario):
+    series = fairpace.run(scenario).series
+
+    def address(array):
+        [*_, values] = array.buffers()
+        return values.address
+
+    once, again = (pyarrow.table(series)["throughput_bps"].chunk(0) for _ in range(2))
+    assert address(once) == address(again)
+    # polars hands on what it was handed.
+    assert address(series.to_polars()["throughput_bps"].to_arrow(compat_level=polars.CompatLevel.newest())) == address(once)
 
 
 def test_what_a_row_does_not_have_is_none(scenario):

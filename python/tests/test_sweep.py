@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import subprocess
+import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -205,6 +206,42 @@ def test_what_has_no_effect_is_refused_and_equal_points_are_run_once(scenario):
     with pytest.raises(fairpace.ScenarioError, match=r"a,b\.mahimahi"):
         fairpace.sweep(scenario, {"path.trace.file": ["a,b.mahimahi"]})
     assert fairpace.sweep(scenario, VARY, seeds=1)._repr_html_().count("<tr>") == 1 + 4
+
+
+ON_A_SMALL_DISK = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import fairpace
+
+scenario = fairpace.Scenario.load(sys.argv[1])
+many = {"path.loss.p": [i / 1000 for i in range(1, 201)]}
+with ThreadPoolExecutor(2) as executor:
+    try:
+        found = fairpace.sweep(scenario, many, seeds=1, folder=sys.argv[2], executor=executor)
+        print("complete", found.complete, found.found)
+    except fairpace.RunError as error:
+        print("refused", error.hint)
+"""
+
+
+def test_a_full_disk_keeps_what_was_written_and_with_room_the_sweep_goes_on(scenario, tmp_path):
+    file, script, disk = tmp_path / "small.toml", tmp_path / "sweep.py", tmp_path / "disk"
+    file.write_text(fairpace.Scenario(**{**scenario.to_dict(), "duration": "1 s"}).toml)
+    script.write_text(ON_A_SMALL_DISK)
+    disk.mkdir()
+    sweep = f"'{sys.executable}' '{script}' '{file}' '{disk}/sweep'"
+    lines = f"""mount -t tmpfs -o size=256k tmpfs '{disk}' || exit 77
+        {sweep}; find '{disk}/sweep/batches' -name '[0-9a-f]*.json' | wc -l
+        mount -o remount,size=16m '{disk}' && {sweep}"""
+    shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", lines]
+    ran = subprocess.run(shell, capture_output=True, text=True)
+    if ran.returncode == 77 or "unshare" in ran.stderr:
+        pytest.skip(f"no namespaces: {ran.stderr}")
+    refused, kept, again = ran.stdout.splitlines()
+    assert refused.startswith("refused the disk is full"), ran.stdout + ran.stderr
+    assert 0 < int(kept) < 200
+    assert again == f"complete True {kept} taken from an earlier run"
 
 
 def test_polars_and_duckdb_read_the_folder_by_its_partitions(scenario, program, tmp_path):
