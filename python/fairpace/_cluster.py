@@ -85,6 +85,8 @@ def main() -> int:
     # The command hears Ctrl-C, and ends this process with its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The command has said so itself.
+    warnings.filterwarnings("ignore", message=".* points are different")
     warnings.showwarning = lambda message, *_, **__: _say(notice=str(message))
     asked = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()

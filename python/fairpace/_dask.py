@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from itertools import count
 from math import ceil
@@ -134,9 +134,9 @@ class Cluster(Performer):
     def _lot(self) -> int:
         return lot(self._seconds, self._threads) if self._seconds else 1
 
-    def submit(self, tasks: list[str]) -> list[Future[bytes]]:
+    def submit(self, tasks: Iterable[str]) -> list[Future[bytes]]:
         numbered = list(zip(self._tasks, tasks))
-        futures: list[Future[bytes]] = [Future() for _ in tasks]
+        futures: list[Future[bytes]] = [Future() for _ in numbered]
         for (number, _), future in zip(numbered, futures, strict=True):
             # What was begun is not cancelled but let go, by `close`.
             future.set_running_or_notify_cancel()

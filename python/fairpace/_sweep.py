@@ -7,8 +7,7 @@ import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import cache, partial
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -24,6 +23,8 @@ _Task = tuple[int, int, int]
 
 #: When no batch has come for so long, in s, the performer is asked why.
 _LOOK = 5.0
+#: Errors of a task that are not its own.
+_ENDING = (FairpaceError, BrokenExecutor, CancelledError, ImportError)
 #: Batches that are flushed to disk beside each other: a disk takes hardly longer for four than for one.
 _WRITERS = 4
 
@@ -173,9 +174,9 @@ class Performer:
     def __init__(self, executor: Any):
         self._executor = executor
 
-    def submit(self, tasks: list[str]) -> list[Future[bytes]]:
-        """Has tasks performed."""
-        return [self._executor.submit(perform, task) for task in tasks]
+    def submit(self, tasks: Iterable[str]) -> Iterable[Future[bytes]]:
+        """Has tasks performed, each when its future is asked for at the latest."""
+        return (self._executor.submit(perform, task) for task in tasks)
 
     def most(self) -> int:
         """Tasks that are open at a time, at most; with half of them no worker waits for us."""
@@ -199,27 +200,32 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
     """
     open_: dict[Future[bytes], _Task] = {}
     aside: deque[_Task] = deque()
-    came: SimpleQueue[tuple[Future[bytes], BaseException | None]] = SimpleQueue()
+    #: With the error of its task, if there was one, or the error that kept it from being taken.
+    came: SimpleQueue[tuple[Future[bytes], BaseException | None, BaseException | None]] = SimpleQueue()
     writers = ThreadPoolExecutor(_WRITERS, "fairpace-writer")
     alone = False
 
     def keep(task: _Task, future: Future[bytes]) -> None:
         try:
-            work.take(task, future.result())
+            batch = future.result()
         except BaseException as error:
-            came.put((future, error))
-        else:
-            came.put((future, None))
+            return came.put((future, error, None))
+        try:
+            work.take(task, batch)
+        except BaseException as error:
+            return came.put((future, None, error))
+        came.put((future, None, None))
 
     def write(task: _Task, future: Future[bytes]) -> None:
-        # After the end nobody waits for it: its task has been given back.
-        with suppress(RuntimeError):
+        try:
             writers.submit(keep, task, future)
+        except RuntimeError:
+            # No thread is to be had, or the interpreter is ending: by this one. After the end of the sweep nothing is kept.
+            keep(task, future)
 
     def begin(tasks: list[_Task]) -> None:
-        if not tasks:
-            return
-        for task, future in zip(tasks, performer.submit([work.task(task) for task in tasks]), strict=True):
+        # One by one: whatever has been handed out is known to be.
+        for task, future in zip(tasks, performer.submit(work.task(task) for task in tasks), strict=True):
             open_[future] = task
             future.add_done_callback(partial(write, task))
 
@@ -238,7 +244,7 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
                 alone = True
                 begin([aside.popleft()])
             try:
-                future, error = came.get(timeout=_LOOK)
+                future, error, untaken = came.get(timeout=_LOOK)
             except Empty:
                 if words := performer.look():
                     tell(words)
@@ -247,11 +253,11 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
             if isinstance(error, WorkerDied) and not alone:
                 aside.append(task)
                 continue
+            # Of the workers or the folder, not of the point: another version, no package there, no workers any more, a full disk.
+            if ends := untaken or (error if isinstance(error, _ENDING) or not isinstance(error, Exception | None) else None):
+                work.give_back(task)
+                raise ends
             if error is not None:
-                if isinstance(error, FairpaceError | BrokenExecutor | ImportError) or not isinstance(error, Exception):
-                    # Of the workers or the folder, not of the point: another version, no package there, no workers any more, a full disk.
-                    work.give_back(task)
-                    raise error
                 reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
                 work.lost(task, reason)
                 for other in [other for other in aside if other[0] == task[0] and other[1] > task[1]]:

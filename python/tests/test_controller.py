@@ -239,6 +239,26 @@ def test_a_method_that_is_set_on_the_object_and_one_that_returns_something_are_n
     with pytest.raises(TypeError, match="`on_ack` is set on the object and would never be called: define it in the class `Deaf`"):
         fairpace.run(alone, controllers={"video": Deaf})
 
+    class Phased(fairpace.Controller):
+        """Its own attribute `start`, and a method that it replaces: both are its own affair."""
+
+        def __init__(self, env):
+            super().__init__(env)
+            self.start, self.heard = 0.0, 0
+            self.on_ack = self.first
+
+        def first(self, now, ack, rtt):
+            self.on_ack = self.later
+
+        def later(self, now, ack, rtt):
+            self.rate = 300_000.0
+
+        def on_ack(self, now, ack, rtt):
+            raise AssertionError("replaced")
+
+    results = fairpace.run(alone, controllers={"video": Phased})
+    assert max(rate for rate in results.series["target_rate_bps"] if rate) == 300_000.0
+
     class Telling(fairpace.Controller):
         def on_ack(self, now, ack, rtt):
             return 1e6
@@ -251,14 +271,21 @@ def test_a_method_that_is_set_on_the_object_and_one_that_returns_something_are_n
 def test_a_method_that_does_not_return_is_told_of_and_ctrl_c_ends_it(alone):
     class Stuck(fairpace.Controller):
         def on_ack(self, now, ack, rtt):
+            caught = 0
             while True:
-                time.sleep(0.01)
+                try:
+                    time.sleep(0.01)
+                except KeyboardInterrupt:
+                    # The first is swallowed.
+                    caught += 1
+                    if caught == 2:
+                        raise
 
     began = time.monotonic()
-    threading.Timer(6.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Timer(12.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with warnings.catch_warnings(record=True) as told, pytest.raises(KeyboardInterrupt):
         warnings.simplefilter("always")
-        fairpace.run(alone, seeds=2, controllers={"video": Stuck})
-    assert time.monotonic() - began < 20
+        fairpace.run(alone, seeds=2, threads=2, controllers={"video": Stuck})
+    assert time.monotonic() - began < 40
     words = {str(warning.message) for warning in told}
     assert words == {f"`on_ack` has not returned for 5 s (in flow `video`, seed {n}): the run waits for it" for n in (1, 2)}

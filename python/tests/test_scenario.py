@@ -63,7 +63,7 @@ def test_a_controller_that_is_none_is_refused_with_the_nearest(scenario):
 
 def test_none_leaves_a_field_to_its_default(scenario):
     fields = scenario.to_dict()
-    assert fairpace.Scenario(**fields, satellite=None, title=None) == scenario
+    assert fairpace.Scenario(**fields, satellite=None, wireless=None) == scenario
 
 
 def test_the_classes_are_those_of_the_declarations():

@@ -533,8 +533,11 @@ fn loss(t: &Trial<'_>, loss: LossModel) -> Verdict {
     let sent = sender.end(PATIENCE + 60).with_code(&[5, 6]);
     let end = stage.now();
     if sent.code == Some(5) {
-        // Three challenges in two classes, and their answers.
-        assert!(sent.err.contains("did not answer"), "{}", sent.err);
+        // Three challenges in two classes, and their answers; or a flow that backed off before it was told of anything.
+        let untold = sent.err.split("has told of none of the ").nth(1).and_then(|rest| rest.split(' ').next());
+        // Of a quarter of the packets it is told, with a loss of one half each way: of none of forty, once in 100,000 times.
+        let is_chance = untold.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < 40);
+        assert!(is_chance || sent.err.contains("did not answer"), "{}", sent.err);
         return stage.finish(sent.one_error());
     }
     // Without the BYE, which may be lost, it waits for 30 s.

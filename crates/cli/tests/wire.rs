@@ -149,7 +149,7 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (
             &["receive", "0", "-4", "--from", "2001:db8::1"],
             2,
-            &["names 2001:db8::1, an IPv6 address", "\n\nhint: leave"],
+            &["names IPv6 addresses, and only IPv4 is listened to", "\n\nhint: leave"],
         ),
         (&["receive", "0", "--from", "0.0.0.0"], 2, &["nothing is sent from `0.0.0.0`"]),
         (&["receive", "70000"], 2, &["`<PORT>` is `70000`: it is not a UDP port"]),

@@ -458,7 +458,7 @@ fn the_failure_of_a_point_is_its_first_in_whatever_order_batches_come() {
 
 #[test]
 fn in_a_list_a_value_may_stand_with_several_of_another_axis() {
-    let vary = ["path.rate=1 Mbit/s,1 Mbit/s,2 Mbit/s", "flow.video.controller=rap,tfrc,tfrc"];
+    let vary = ["path.rate=1 Mbit/s,1 Mbit/s,2 Mbit/s,1000 kbit/s", "flow.video.controller=rap,tfrc,tfrc,rap"];
     let listed = plan(&Spec { design: Design::List, ..spec(&vary) });
     let values: Vec<String> = listed.points().iter().map(|p| p.values.join(" ")).collect();
     assert_eq!(values, ["1 Mbit/s rap", "1 Mbit/s tfrc", "2 Mbit/s tfrc"]);

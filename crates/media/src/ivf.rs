@@ -268,7 +268,7 @@ pub struct IvfSource {
 
 /// Frames read ahead of time.
 const READ_AHEAD: usize = 64;
-/// A frame that is so much later than the one before is damage: nobody waits for it.
+/// The longest pause of a file.
 const MOST_GAP: Duration = Duration::from_secs(3600);
 /// How long to wait before looking again at a pipe that had nothing.
 const PIPE_POLL: Duration = Duration::from_millis(2);
@@ -279,6 +279,22 @@ impl IvfSource {
     /// # Errors
     /// As [`IvfReader::new`]: the header is read here.
     pub fn new(input: impl Read + Send + 'static, name: impl Into<String>) -> Result<Self, MediaError> {
+        Self::pausing(input, name, Duration::MAX)
+    }
+
+    /// The same of a file, in which a frame that is more than an hour later than the one before is damage: nobody waits for it.
+    ///
+    /// # Errors
+    /// As [`IvfSource::new`].
+    pub fn of_file(input: impl Read + Send + 'static, name: impl Into<String>) -> Result<Self, MediaError> {
+        Self::pausing(input, name, MOST_GAP)
+    }
+
+    fn pausing(
+        input: impl Read + Send + 'static,
+        name: impl Into<String>,
+        longest: Duration,
+    ) -> Result<Self, MediaError> {
         let mut reader = IvfReader::new(input, name)?;
         let (n, d) = reader.time_base;
         // Usually one tick is one frame; of our own files and others' in finer ticks, say 25 frames/s.
@@ -303,7 +319,7 @@ impl IvfSource {
                 let start = reader.offset;
                 let (item, last) = match reader.next_frame() {
                     Ok(None) => return,
-                    Ok(Some(frame)) if frame.time.saturating_sub(latest.unwrap_or(frame.time)) > MOST_GAP => {
+                    Ok(Some(frame)) if frame.time.saturating_sub(latest.unwrap_or(frame.time)) > longest => {
                         let problem = "a frame's time is more than an hour after that of the frame before";
                         (Err(reader.wrong(start, problem.to_owned())), true)
                     }
@@ -513,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_stream_without_a_frame_and_one_that_stands_still_for_an_hour_are_no_streams() {
-        let source = |bytes: Vec<u8>| IvfSource::new(Cursor::new(bytes), "x").unwrap();
+        let source = |bytes: Vec<u8>| IvfSource::of_file(Cursor::new(bytes), "x").unwrap();
         let nothing = end_of(&mut source(file(&[]))).unwrap_err().to_string();
         assert_eq!(nothing, "`x`: not readable as IVF at byte 32: it has no frame");
         let pause = |ms: u64| file(&[(7_200_000, filler(50, true)), (7_200_000 + ms, filler(50, false))]);

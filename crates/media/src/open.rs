@@ -81,7 +81,7 @@ impl SourceSpec {
             }
             SourceSpec::File(path) if is_ivf(path)? => {
                 let file = File::open(path).map_err(|source| unopened(path, source))?;
-                Box::new(IvfSource::new(BufReader::new(file), path.display().to_string())?)
+                Box::new(IvfSource::of_file(BufReader::new(file), path.display().to_string())?)
             }
             SourceSpec::File(path) => video_file(path, wish)?,
         })

@@ -194,7 +194,6 @@ impl FromPython {
         if !object.is_instance(&base)? {
             return Err(no_object(&object, BASE, EACH));
         }
-        check_object(&object, &METHODS)?;
         // The base class's methods do nothing.
         let defines = |name: &str| -> PyResult<bool> {
             let own = object.get_type().getattr(name)?;
@@ -208,6 +207,8 @@ impl FromPython {
             on_timeout: defines("on_timeout")?,
             on_timer: defines("on_timer")?,
         };
+        let undefined = METHODS.into_iter().filter(|name| matches!(defines(name), Ok(false)));
+        check_object(&object, &undefined.collect::<Vec<_>>())?;
         self.is_responsive = object.getattr("responsive")?.extract()?;
         self.read(Instant::ZERO, &object)?;
         self.object = Some(object.unbind());

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
 
-/// A call that has lasted so many looks at it is told of.
-const LONG: u32 = 100;
+/// A call that lasts so long, in s, is told of.
+const LONG: f64 = 5.0;
+/// When the runs are to stop, it is interrupted each time that it has been seen so often: a method may swallow an exception.
+const AGAIN: u32 = 20;
 
 /// The exceptions of objects in the runs of one call; the first counts, and stops all of the runs.
 #[derive(Debug)]
@@ -26,7 +28,9 @@ pub(crate) struct Raised {
 struct Seen {
     count: u64,
     looks: u32,
-    interrupted: bool,
+    /// When it was first seen, in s of Python's monotonic clock.
+    since: f64,
+    told: bool,
 }
 
 /// The calls of an object's methods, for who waits for them.
@@ -108,18 +112,19 @@ impl Raised {
     /// The warning is an error here.
     pub(crate) fn look(&self, py: Python<'_>) -> PyResult<()> {
         let stops = self.stop.load(Ordering::Relaxed);
+        let now: f64 = py.import("time")?.call_method0("monotonic")?.extract()?;
         let mut lasting = Vec::new();
         for (calls, seen) in &mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner) {
             let Some(calls) = calls.upgrade() else { continue };
             let count = calls.count.load(Ordering::Relaxed);
             if count.is_multiple_of(2) || count != seen.count {
-                *seen = Seen { count, ..Seen::default() };
+                *seen = Seen { count, looks: 0, since: now, told: false };
                 continue;
             }
-            seen.looks += 1;
-            let is_lasting = seen.looks == LONG;
-            let is_to_end = stops && !seen.interrupted;
-            seen.interrupted |= stops;
+            let is_lasting = !seen.told && now - seen.since >= LONG;
+            let is_to_end = stops && seen.looks.is_multiple_of(AGAIN);
+            seen.told |= is_lasting;
+            seen.looks += u32::from(stops);
             if is_lasting || is_to_end {
                 lasting.push((calls, is_lasting, is_to_end));
             }
@@ -169,11 +174,11 @@ pub(crate) fn check_class(class: &Bound<'_, PyAny>, base: &str, each: &str) -> P
     if is_other || !class.is_callable() { Err(no_object(class, base, each)) } else { Ok(()) }
 }
 
-/// Refuses an object that has a method of these names set on itself: its class's would be called.
-pub(crate) fn check_object(object: &Bound<'_, PyAny>, methods: &[&str]) -> PyResult<()> {
+/// Refuses an object that has a method set on itself that its class does not define, and that is therefore never called.
+pub(crate) fn check_object(object: &Bound<'_, PyAny>, undefined: &[&str]) -> PyResult<()> {
     let Ok(own) = object.getattr("__dict__") else { return Ok(()) };
-    for method in methods {
-        if own.contains(method)? {
+    for method in undefined {
+        if own.contains(method)? && own.get_item(method)?.is_callable() {
             let class = object.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!(
                 "`{method}` is set on the object and would never be called: define it in the class `{class}`"

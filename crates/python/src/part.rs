@@ -9,7 +9,7 @@
 
 use crate::controller::Classes;
 use crate::error::raise;
-use crate::object::{Calls, Raised, check_class, check_object, clear_timer, no_object, senseless, timer};
+use crate::object::{Calls, Raised, check_class, clear_timer, no_object, senseless, timer};
 use fairpace_path::{CustomMedium, Datagram as _, DropReason};
 use fairpace_scenario::{Record, Scenario, nearest, sim_config};
 use fairpace_sim::{CustomSpec, HopConfig, Packet as Carried, RouteHop, SimConfig};
@@ -226,7 +226,6 @@ impl FromPython {
                 if !object.is_instance(&base)? {
                     return Err(no_object(&object, BASE, EACH));
                 }
-                check_object(&object, &["on_packet", "on_timer"])?;
                 this.read(Instant::ZERO, &object)?;
                 Ok(object.unbind())
             });

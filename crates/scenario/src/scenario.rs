@@ -113,7 +113,8 @@ impl Scenario {
 
     /// The recordings that the scenario names, as they were read.
     pub fn recordings(&self) -> impl Iterator<Item = &Trace> {
-        self.files.traces.iter().map(|(_, trace)| &**trace)
+        // Those of scenarios that it was made of are kept, too.
+        self.path.trace.iter().filter_map(|spec| self.recording(spec)).map(|trace| &**trace)
     }
 
     /// The folder that relative names of files start from.

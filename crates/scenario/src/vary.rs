@@ -110,7 +110,8 @@ impl FieldPath {
 
     /// Whether the field may hold a recording, or name one.
     pub fn is_of_a_recording(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Key(key) if key == "trace"))
+        let is_path = matches!(&*self.steps, [Step::Key(key)] if key == "path");
+        is_path || self.steps.iter().any(|step| matches!(step, Step::Key(key) if key == "trace"))
     }
 
     /// Whether both are paths of one field of that scenario, or one is below the other: `flow.video.start` and `flows[0].start`,

@@ -31,13 +31,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
     }
     config.session.from.clone_from(&args.from);
-    let other = args.from.iter().map(AllowedSender::ip).find(|ip| !config.family.admits(&(*ip, 0).into()));
-    if let Some(other) = other {
-        let (named, heard) = if other.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-        return Err(Failure::usage(format!(
-            "`--from` names {other}, an {named} address, and only {heard} is listened to"
-        ))
-        .hint("leave out `-4` or `-6`, or name addresses of that family"));
+    let is_heard = |from: &AllowedSender| config.family.admits(&(from.ip(), 0).into());
+    if let Some(other) = args.from.first().filter(|_| !args.from.iter().any(is_heard)) {
+        let (named, heard) = if other.ip().is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+        return Err(Failure::usage(format!("`--from` names {named} addresses, and only {heard} is listened to"))
+            .hint("leave out `-4` or `-6`, or name addresses of that family"));
     }
     config.session.rwnd = args.rwnd;
     config.session.rate_profile = profile::wanted(&args.form)?;

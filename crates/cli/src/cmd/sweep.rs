@@ -59,14 +59,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     outputs::refuse_others_link(&dir)?;
     if world == Where::Emu {
         takes_results(&dir)?;
-        for point in 0..plan.points().len() {
-            fairpace_realtime::check(&plan.scenario(point)?, args.real.ip()).map_err(|error| {
-                let failure = Failure::from(error);
-                Failure { message: format!("with {}: {}", plan.label(point), failure.message), ..failure }
-            })?;
-        }
     }
     let stop = Stop::install()?;
+    if world == Where::Emu {
+        emulates(&plan, shard, args, &stop)?;
+    }
     if let Some(address) = &args.dask {
         let is_interrupted =
             by_dask(args, &dask::request(args, address, &scenario, &spec, &dir), &dir, &provenance, &stop)?;
@@ -91,6 +88,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
         store.load(&mut sweep, false, &hooks)?;
     }
     end(args, &dir, &provenance, shard, &sweep, &|name, bytes| store.write(name, bytes), is_interrupted)
+}
+
+/// Refuses a point that the emulator cannot run: before any is.
+fn emulates(plan: &Plan, shard: Shard, args: &Args, stop: &Stop) -> Outcome {
+    for point in (0..plan.points().len()).filter(|point| shard.has(*point)) {
+        if stop.asked() {
+            return Err(Failure::new(code::INTERRUPTED, "interrupted before the first batch"));
+        }
+        fairpace_realtime::check(&plan.scenario(point)?, args.real.ip()).map_err(|error| {
+            let failure = Failure::from(error);
+            Failure { message: format!("with {}: {}", plan.label(point), failure.message), ..failure }
+        })?;
+    }
+    Ok(())
 }
 
 /// Writes tables and report, and says what came out.

@@ -228,15 +228,20 @@ impl Levels {
 }
 
 /// The same for two spellings of one value.
-fn meaning(value: &str) -> (String, u64) {
-    match quantity(value) {
-        // Zero has two signs.
-        Some((number, unit)) => match factor(unit) {
-            Some((kind, each)) => (kind.to_owned(), (number * each + 0.0).to_bits()),
-            None => (unit.to_owned(), (number + 0.0).to_bits()),
-        },
-        None => (format!("{value}\0"), 0),
+pub(super) fn meaning(value: &str) -> (String, u64) {
+    // Zero has two signs.
+    let bits = |number: f64| (decimal(number) + 0.0).to_bits();
+    match quantity(value).map(|(number, unit)| (number, unit, factor(unit))) {
+        Some((number, _, Some((kind, each)))) => (kind.to_owned(), bits(number * each)),
+        Some((number, unit @ ("" | "pkt" | "packets"), None)) => (unit.to_owned(), bits(number)),
+        // A file's name may begin with a digit, too.
+        _ => (format!("{value}\0"), 0),
     }
+}
+
+/// Without the noise of a product: twelve significant digits.
+fn decimal(x: f64) -> f64 {
+    format!("{x:.11e}").parse().unwrap_or(x)
 }
 
 /// Six significant digits.
@@ -314,7 +319,7 @@ fn range(text: &str, whole_field: bool) -> Result<Option<(Levels, Option<usize>)
         to_number
     } else {
         match (factor(from_unit), factor(to_unit)) {
-            (Some((a, from_each)), Some((b, to_each))) if a == b => to_number * to_each / from_each,
+            (Some((a, from_each)), Some((b, to_each))) if a == b => decimal(to_number * to_each / from_each),
             _ => {
                 return Err((
                     format!("has the range `{text}` whose ends are in `{from_unit}` and `{to_unit}`"),
@@ -391,7 +396,10 @@ mod tests {
         assert_eq!(values("path.queue.capacity=1pkt..10pkt/log4"), ["1 pkt", "2 pkt", "5 pkt", "10 pkt"]);
         assert_eq!(values("flow.tcp.count=1..3/5"), ["1", "2", "3"]);
         assert_eq!(values("path.loss.p=0.1,0.1,0.10,1e-1"), ["0.1"]);
-        assert_eq!(values("path.rtt=50ms,50 ms,0.05 s,60 ms"), ["50ms", "60 ms"]);
+        assert_eq!(values("path.rtt=50ms,50 ms,0.05 s,60 ms,9 ms,0.009 s"), ["50ms", "60 ms", "9 ms"]);
+        assert_eq!(values("path.trace.file=3g.mahimahi,03g.mahimahi").len(), 2);
+        assert_eq!(values("path.rtt=300ms..1.001s/2,700 ms"), ["300 ms", "1001 ms", "700 ms"]);
+        assert_eq!(values("path.queue.capacity=500 B..2.01 kB/2"), ["500 B", "2010 B"]);
         assert_eq!(values("path.queue.capacity=5 pkt,5 B,5 kB,5000 B"), ["5 pkt", "5 B", "5 kB"]);
         // The ends as they are given.
         assert_eq!(values("path.rate=1234567bit/s..9999999bit/s/2"), ["1234567 bit/s", "9999999 bit/s"]);

@@ -1,6 +1,6 @@
 //! The layout of a sweep's points: which values of the axes stand together.
 
-use super::axis::{Axis, Levels};
+use super::axis::{Axis, Levels, meaning};
 use super::error::SweepError;
 use fairpace_units::RandomStream;
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,8 @@ pub(super) fn lay_out(axes: &[Axis], design: Design) -> Result<Vec<Vec<String>>,
         }
     };
     let mut seen = BTreeSet::new();
-    Ok(points.into_iter().filter(|point| seen.insert(point.clone())).collect())
+    let meanings = |point: &Vec<String>| point.iter().map(|value| meaning(value)).collect::<Vec<_>>();
+    Ok(points.into_iter().filter(|point| seen.insert(meanings(point))).collect())
 }
 
 fn columns(axes: &[Axis], points: usize, places: impl Fn(&Axis) -> Vec<f64>) -> Result<Vec<Vec<String>>, SweepError> {
