@@ -97,6 +97,8 @@ def sweep(
         raise ValueError(f"`design_seed` has no effect on the design \"{design}\": nothing is drawn")
     if isinstance(ci_width, str):
         raise TypeError(f'`ci_width` is "{ci_width}": write a metric and a width, as in ("video.throughput_bps", "5%")')
+    if ci_width is not None and not (len(ci_width) == 2 and all(isinstance(part, str) for part in ci_width)):
+        raise TypeError(f'`ci_width` is {ci_width!r}: write a metric and a width, both as text, as in ("video.throughput_bps", "5%")')
     narrow = None if ci_width is None else (*ci_width, max(50, seeds) if most_seeds is None else most_seeds)
     work = Sweep(
         scenario,
@@ -130,7 +132,13 @@ def sweep(
 
 
 def _performer(executor: Any) -> Performer:
+    if isinstance(executor, type):
+        raise TypeError(f"`executor` is the class {executor.__name__}: give an object of it, as in `with {executor.__name__}() as executor`")
     if hasattr(executor, "scheduler_info"):
+        if getattr(executor, "asynchronous", False):
+            raise TypeError("`executor` is an asynchronous client, and a sweep waits for its results: give a `distributed.Client` as it comes")
+        if getattr(executor, "scheduler", None) is None:
+            raise ValueError("`executor` is a client that is closed: give one that is connected")
         from ._dask import Cluster
 
         return Cluster(executor)

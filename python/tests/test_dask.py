@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pathlib
@@ -236,6 +237,21 @@ def test_a_worker_without_the_package_ends_the_sweep_and_fails_no_point(scenario
     words = f"a worker of the scheduler at {address} has no package `fairpace`: not installed"
     with distributed.Client(address) as client, pytest.raises(fairpace.RunError, match=words):
         fairpace.sweep(scenario, VARY, seeds=1, executor=client)
+
+
+def test_a_client_that_is_closed_or_asynchronous_is_refused(scenario, client):
+    address = client.scheduler.address
+
+    async def sweep():
+        async with distributed.Client(address, asynchronous=True) as waiting:
+            fairpace.sweep(scenario, VARY, seeds=1, executor=waiting)
+
+    with pytest.raises(TypeError, match="asynchronous client"):
+        asyncio.run(sweep())
+    closed = distributed.Client(address)
+    closed.close()
+    with pytest.raises(ValueError, match="a client that is closed"):
+        fairpace.sweep(scenario, VARY, seeds=1, executor=closed)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named():

@@ -88,8 +88,9 @@ def test_a_folder_is_saved_with_its_report_and_not_overwritten(scenario, tmp_pat
     assert report.read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "results" / "flows.csv").read_text() == results.flows.to_csv()
     other = fairpace.run(scenario.with_controller("rap"))
-    with pytest.raises(fairpace.RunError, match="another scenario"):
+    with pytest.raises(fairpace.FolderError, match="is not empty"):
         other.save(tmp_path / "results")
+    assert (tmp_path / "results" / "flows.csv").read_text() == results.flows.to_csv()
     other.save(tmp_path / "results", force=True)
 
 
@@ -140,6 +141,11 @@ def test_jupyter_shows_scenarios_results_and_claims(scenario):
         fairpace.reproduce("lossy.fig3", seeds=0)
     with pytest.raises(ValueError, match="give `seeds` or `quick`"):
         fairpace.reproduce("lossy.fig3", seeds=3, quick=True)
+
+
+def test_seeds_without_bound_are_refused(scenario):
+    with pytest.raises(ValueError, match="at most 100000"):
+        fairpace.run(scenario, seeds=10**12)
 
 
 def test_no_seeds_are_refused(scenario):

@@ -218,6 +218,12 @@ def test_what_has_no_effect_is_refused_and_equal_points_are_run_once(scenario):
     }.items():
         with pytest.raises(ValueError, match=words):
             fairpace.sweep(scenario, VARY, **arguments)
+    for words, arguments in {
+        "the class ThreadPoolExecutor": {"executor": ThreadPoolExecutor},
+        "both as text": {"ci_width": ("video.goodput_bps", 0.05)},
+    }.items():
+        with pytest.raises(TypeError, match=words):
+            fairpace.sweep(scenario, VARY, **arguments)
     with pytest.warns(RuntimeWarning, match="2 of the 20 points are different"):
         found = fairpace.sweep(scenario, {"flow.video.controller": "rcs,tfrc"}, design="random", points=20, seeds=1)
     assert len(found) == 2

@@ -462,6 +462,10 @@ fn in_a_list_a_value_may_stand_with_several_of_another_axis() {
     let listed = plan(&Spec { design: Design::List, ..spec(&vary) });
     let values: Vec<String> = listed.points().iter().map(|p| p.values.join(" ")).collect();
     assert_eq!(values, ["1 Mbit/s rap", "1 Mbit/s tfrc", "2 Mbit/s tfrc"]);
+    // A value is the same however it is spelt, in a later session too.
+    let ids = |vary: &str| plan(&spec(&[vary])).points().iter().map(|p| p.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids("path.rate=1 Mbit/s,2000kbit/s"), ids("path.rate=1000 kbit/s..2Mbit/s/2"));
+    assert_ne!(ids("path.rate=1 Mbit/s"), ids("path.rate=1001 kbit/s"));
     // A grid has each value once, and so has an axis.
     let grid = plan(&spec(&vary));
     assert_eq!(grid.points().len(), 4);

@@ -115,11 +115,17 @@ impl Results {
         self.set.interrupted
     }
 
-    /// Writes a results folder with its report, as `fairpace run --out` does; an existing one needs `force`.
+    /// Writes a results folder with its report, as `fairpace run --out` does; one that has something in it needs `force`.
     #[pyo3(signature = (folder, *, force=false))]
     fn save(&self, py: Python<'_>, folder: PathBuf, force: bool) -> PyResult<PathBuf> {
         let manifest = Manifest { version: VERSION.to_owned(), program: VERSION.to_owned(), ..Manifest::default() };
-        let io = |message: String| raise(py, "RunError", &message, Some("name another folder, or say `force=True`"));
+        let io = |message: String| raise(py, "RunError", &message, Some("name another folder"));
+        // Results of other controllers are of the same scenario, so that nothing else tells them apart.
+        let is_empty = std::fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
+        if !(force || is_empty) {
+            let message = format!("`{}` is not empty", folder.display());
+            return Err(raise(py, "FolderError", &message, Some("name another folder, or say `force=True`")));
+        }
         let begun = Folder::open(&folder, &self.set.scenario, study::SIMULATED, &manifest, force)
             .map_err(|e| io(e.to_string()))?;
         begun.finish(&self.set, &manifest).map_err(|e| io(e.to_string()))?;

@@ -18,6 +18,9 @@ use std::time::Duration;
 /// How often work in hand looks whether Python has a signal for it.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The most seeds of a run, as of the command.
+const MOST_SEEDS: usize = 100_000;
+
 /// The progress of work in hand: done, total, the label of the last.
 type Done = (usize, usize, String);
 
@@ -96,6 +99,9 @@ fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
         None => Ok(Seeds::Enough),
         Some(0) => {
             Err(PyValueError::new_err("`seeds` is 0: write a number from 1 on, or None for as many as are needed"))
+        }
+        Some(n) if n > MOST_SEEDS => {
+            Err(PyValueError::new_err(format!("`seeds` is {n}: at most {MOST_SEEDS}; a sweep keeps each on disk")))
         }
         Some(n) => Ok(Seeds::Count(n)),
     }

@@ -113,7 +113,7 @@ impl Scenario {
 
     /// The recordings that the scenario names, as they were read.
     pub fn recordings(&self) -> impl Iterator<Item = &Trace> {
-        // Those of scenarios that it was made of are kept, too.
+        // The cache has recordings of the scenarios that this one was made of, too.
         self.path.trace.iter().filter_map(|spec| self.recording(spec)).map(|trace| &**trace)
     }
 

@@ -29,7 +29,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// Folders of Parquet files, at most.
@@ -77,10 +77,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(text) = loaded.account() {
         note(args.results.quiet, &format!("batches in `{}`: {text}", dir.display()));
     }
-    let ran = perform(args, &mut sweep, &store, &provenance, &stop);
+    // The exit code of a task's process that had to end the sweep.
+    let refused = OnceLock::new();
+    let ran = perform(args, &mut sweep, &store, &provenance, &stop, &refused);
     let is_interrupted = match ran {
         Err(SweepError::Run(RunError::Interrupted)) => true,
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            return Err(Failure { code: refused.get().copied().unwrap_or(failure.code), ..failure });
+        }
         Ok(()) => false,
     };
     if shard.of > 1 {
@@ -224,6 +229,7 @@ fn perform(
     store: &SweepStore,
     provenance: &Provenance,
     stop: &Stop,
+    refused: &OnceLock<u8>,
 ) -> Result<(), SweepError> {
     let threads = args.jobs.unwrap_or(u32::from(args.world == World::Emu)) as usize;
     with_progress(args, provenance, sweep.counts().0, |report| {
@@ -231,7 +237,7 @@ fn perform(
         match args.world {
             World::Sim => run_sweep(sweep, Some(store), Executor::Sim, &hooks),
             World::Emu => {
-                let child = |task: &Task| in_a_process(task, args, stop);
+                let child = |task: &Task| in_a_process(task, args, stop, refused);
                 run_sweep(sweep, Some(store), Executor::Each(&child), &hooks)
             }
         }
@@ -282,7 +288,7 @@ fn with_progress<R>(
 
 /// Performs a task in a process of its own. One that ends without a batch, or of a signal, has failed; one that lacks a privilege or the
 /// machine ends the sweep.
-fn in_a_process(task: &Task, args: &Args, stop: &Stop) -> Result<Vec<u8>, SweepError> {
+fn in_a_process(task: &Task, args: &Args, stop: &Stop, refused: &OnceLock<u8>) -> Result<Vec<u8>, SweepError> {
     let failed =
         |what: &str, error: std::io::Error| SweepError::Task(format!("the task's process cannot be {what}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(|e| failed("found", e))?);
@@ -325,7 +331,10 @@ fn in_a_process(task: &Task, args: &Args, stop: &Stop) -> Result<Vec<u8>, SweepE
     match status.code() {
         _ if stop.asked() => Err(RunError::Interrupted.into()),
         Some(0) => Ok(out),
-        Some(n) if [code::PRIVILEGE, code::BUSY, code::USAGE].contains(&(n as u8)) => Err(SweepError::Task(said)),
+        Some(n) if [code::PRIVILEGE, code::BUSY, code::USAGE].contains(&(n as u8)) => {
+            refused.get_or_init(|| n as u8);
+            Err(SweepError::Task(said))
+        }
         Some(n) => Ok(Batch::lost(task, format!("exit code {n}: {said}")).to_bytes()),
         None => {
             let signal = status.signal().and_then(|s| Signal::try_from(s).ok());

@@ -106,7 +106,8 @@ impl SweepError {
                 Some("name another folder: what is no sweep is never replaced, nor by force".to_owned())
             }
             SweepError::Recording { .. } => Some(
-                "every worker needs the same recordings, to the byte; one that was changed meanwhile is another sweep's".to_owned(),
+                "put it back as it was, at every worker to the byte; results of another recording are another sweep's"
+                    .to_owned(),
             ),
             SweepError::Busy { .. } => Some("wait until it has ended, or name another folder".to_owned()),
             SweepError::Write(error) if error.error.kind() == io::ErrorKind::StorageFull => Some(

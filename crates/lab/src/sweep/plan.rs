@@ -1,6 +1,6 @@
 //! The plan of a sweep: its points, the seeds of each, and the tasks that follow.
 
-use super::axis::Axis;
+use super::axis::{Axis, meaning};
 use super::design::{Design, Point, lay_out};
 use super::error::SweepError;
 use super::numbers::Metric;
@@ -456,8 +456,16 @@ impl Plan {
 
     fn id_of(&self, point: usize, recordings: &str) -> String {
         let settings = self.settings(point);
-        let parts = settings.iter().flat_map(|(field, value)| [field.as_str(), value.as_str()]);
-        hash([self.digest.as_str(), recordings].into_iter().chain(parts)).chars().take(16).collect()
+        // However a value is spelt: a later session may write `0.05 s` for `50ms`.
+        let parts: Vec<String> = settings
+            .into_iter()
+            .flat_map(|(field, value)| {
+                let (kind, bits) = meaning(&value);
+                [field, kind, format!("{bits:x}")]
+            })
+            .collect();
+        let parts = [self.digest.as_str(), recordings].into_iter().chain(parts.iter().map(String::as_str));
+        hash(parts).chars().take(16).collect()
     }
 }
 

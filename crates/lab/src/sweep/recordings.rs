@@ -9,8 +9,13 @@ pub(super) fn check_recordings(scenario: &Scenario, expected: &str) -> Result<()
     if recordings(scenario) == expected {
         return Ok(());
     }
+    Err(changed(scenario))
+}
+
+/// The refusal of a scenario's recording.
+pub(super) fn changed(scenario: &Scenario) -> SweepError {
     let names: Vec<String> = scenario.path.trace.iter().map(|trace| format!("`{}`", trace.file)).collect();
-    Err(SweepError::Recording { names: names.join(", "), folder: scenario.folder().to_owned() })
+    SweepError::Recording { names: names.join(", "), folder: scenario.folder().to_owned() }
 }
 
 /// The digest of the recordings that a scenario names, every step of them.

@@ -13,6 +13,7 @@
 use super::error::SweepError;
 use super::plan::Plan;
 use super::progress::Sweep;
+use super::recordings::changed;
 use super::task::Batch;
 use crate::pool::{self, Hooks};
 use crate::results::{UNFINISHED, WriteError, write_whole_as};
@@ -357,8 +358,7 @@ pub fn read(path: &Path, hooks: &Hooks<'_>) -> Result<Sweep, SweepError> {
     let scenario = fairpace_scenario::Scenario::parse_from(&text, &about.scenario, about.folder.clone())?;
     let mut sweep = Sweep::new(Plan::new(&scenario, &about.spec, about.world, &about.code)?);
     if sweep.plan().digest() != about.digest {
-        let holds = "holds a sweep of a recording that has changed since".to_owned();
-        return Err(SweepError::Occupied { path: path.to_owned(), holds });
+        return Err(changed(&scenario));
     }
     load(path, &mut sweep, false, hooks)?;
     Ok(sweep)
@@ -461,7 +461,20 @@ fn difference(path: &Path, there: &About, plan: &Plan) -> Option<String> {
     let holds = if there.format != FORMAT {
         format!("holds a sweep of the form `{}`, and this program knows `{FORMAT}`", there.format)
     } else if there.code != plan.code() {
-        format!("holds a sweep of another version of the program: `{}`, and this is `{}`", there.code, plan.code())
+        let of_package = |code: &str| code.contains(", library ");
+        // The command by itself, and the package, which it asks for a cluster.
+        let whose = if of_package(&there.code) == of_package(plan.code()) {
+            ""
+        } else if of_package(&there.code) {
+            " (begun by the Python package or with `--dask`: go on in that way)"
+        } else {
+            " (begun by the command without `--dask`: go on in that way)"
+        };
+        format!(
+            "holds a sweep of another version of the program: `{}`, and this is `{}`{whose}",
+            there.code,
+            plan.code()
+        )
     } else if there.world != plan.world() {
         format!("holds a sweep of another world: `{}`", there.world.name())
     } else if there.digest != plan.digest() {
