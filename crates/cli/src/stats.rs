@@ -1,6 +1,6 @@
 //! `--stats FILE|-`: a JSON line each second while `send` or `receive` runs.
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, code};
 use crate::outputs;
 use crate::term::note;
 use fairpace_units::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The lines' distance.
@@ -18,7 +18,8 @@ const EACH: Duration = Duration::from_secs(1);
 /// Where the lines go, and when the next is due.
 pub(crate) struct Stats {
     out: Option<Box<dyn Write>>,
-    path: PathBuf,
+    /// As messages call it.
+    name: String,
     next: Instant,
     lost: Lost,
 }
@@ -42,8 +43,10 @@ impl Stats {
     /// The file cannot be created.
     pub(crate) fn open(to: Option<&Path>, force: bool) -> Outcome<Stats> {
         match to {
-            None => Ok(Stats::new(None, Path::new(""))),
-            Some(_) if Stats::is_stdout(to) => Ok(Stats::new(Some(Box::new(io::stdout())), Path::new("/dev/stdout"))),
+            None => Ok(Stats::new(None, String::new())),
+            Some(_) if Stats::is_stdout(to) => {
+                Ok(Stats::new(Some(Box::new(io::stdout())), "standard output".to_owned()))
+            }
             Some(path) => Stats::to_file(outputs::create(path, force)?, path),
         }
     }
@@ -57,11 +60,11 @@ impl Stats {
             // A reader that stalls would else stall the session.
             fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         }
-        Ok(Stats::new(Some(Box::new(file)), path))
+        Ok(Stats::new(Some(Box::new(file)), format!("`{}`", path.display())))
     }
 
-    fn new(out: Option<Box<dyn Write>>, path: &Path) -> Stats {
-        Stats { out, path: path.to_owned(), next: Instant::ZERO + EACH, lost: Lost::default() }
+    fn new(out: Option<Box<dyn Write>>, name: String) -> Stats {
+        Stats { out, name, next: Instant::ZERO + EACH, lost: Lost::default() }
     }
 
     /// The same; the fate of the lines is told there.
@@ -95,15 +98,24 @@ impl Stats {
         let written = out.write_all(format!("{}\n", line()).as_bytes()).and_then(|()| out.flush());
         match written {
             Err(e) if e.kind() != io::ErrorKind::WouldBlock => {
-                note(false, &format!("note: no more lines to `{}`: {e}", self.path.display()));
+                note(false, &format!("note: no more lines to {}: {e}", self.name));
                 self.out = None;
                 if e.kind() != io::ErrorKind::BrokenPipe {
                     let mut lost = self.lost.0.lock().unwrap_or_else(PoisonError::into_inner);
-                    lost.get_or_insert(Failure::file("write all lines of", &self.path, &e));
+                    lost.get_or_insert_with(|| incomplete(&self.name, &e));
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// The failure of a command some of whose lines are missing.
+fn incomplete(name: &str, error: &io::Error) -> Failure {
+    let failure = Failure::new(code::FAILED, format!("cannot write all lines of {name}: {error}"));
+    match error.kind() {
+        io::ErrorKind::StorageFull => failure.hint("the disk is full; make room, or take another folder"),
+        _ => failure,
     }
 }
 
