@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 
 import fairpace
 import pytest
 from cluster import Processes
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """Ctrl-C is heard, which is not so where the tests are started in the background: tests that interrupt themselves would wait for ever."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
