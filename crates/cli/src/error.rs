@@ -52,7 +52,12 @@ impl Failure {
 
     /// A file or folder that could not be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &io::Error) -> Self {
-        let failure = Failure::new(code::FAILED, format!("cannot {doing} `{}`: {error}", path.display()));
+        Failure::io(format!("cannot {doing} `{}`: {error}", path.display()), error)
+    }
+
+    /// A failure of the system, with the remedy of a full disk.
+    pub(crate) fn io(message: String, error: &io::Error) -> Self {
+        let failure = Failure::new(code::FAILED, message);
         match error.kind() {
             io::ErrorKind::StorageFull => failure.hint("the disk is full; make room, or take another folder"),
             _ => failure,

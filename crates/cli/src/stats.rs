@@ -1,6 +1,6 @@
 //! `--stats FILE|-`: a JSON line each second while `send` or `receive` runs.
 
-use crate::error::{Failure, Outcome, code};
+use crate::error::{Failure, Outcome};
 use crate::outputs;
 use crate::term::note;
 use fairpace_units::{Duration, Instant};
@@ -102,20 +102,13 @@ impl Stats {
                 self.out = None;
                 if e.kind() != io::ErrorKind::BrokenPipe {
                     let mut lost = self.lost.0.lock().unwrap_or_else(PoisonError::into_inner);
-                    lost.get_or_insert_with(|| incomplete(&self.name, &e));
+                    lost.get_or_insert_with(|| {
+                        Failure::io(format!("cannot write all lines of {}: {e}", self.name), &e)
+                    });
                 }
             }
             _ => {}
         }
-    }
-}
-
-/// The failure of a command some of whose lines are missing.
-fn incomplete(name: &str, error: &io::Error) -> Failure {
-    let failure = Failure::new(code::FAILED, format!("cannot write all lines of {name}: {error}"));
-    match error.kind() {
-        io::ErrorKind::StorageFull => failure.hint("the disk is full; make room, or take another folder"),
-        _ => failure,
     }
 }
 

@@ -348,7 +348,7 @@ fn refuse_if_busy(path: &Path, own: Shard) -> Result<(), SweepError> {
 /// The sweep of a folder, with all of its batches, as the folder says what was swept. Nothing is written.
 ///
 /// # Errors
-/// The folder holds no sweep, or cannot be read.
+/// The folder holds no sweep, or cannot be read, or a recording that its scenario names has changed ([`SweepError::Recording`]).
 pub fn read(path: &Path, hooks: &Hooks<'_>) -> Result<Sweep, SweepError> {
     let Found::Sweep(about) = found_in(path)? else {
         return Err(SweepError::Occupied { path: path.to_owned(), holds: "holds no sweep".to_owned() });
