@@ -7,6 +7,7 @@
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, a sweep beside two processes, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, repair packets' share
 #                   of a core, costs per step
+#   make bench-python  a controller and a part of a path in Python beside Rust, a sweep by Dask beside two threads
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, hours of fuzzing, a simulated day of every scheme, every
@@ -27,7 +28,7 @@ FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 # What is tested together. Another choice of crates has dependencies with other features, which are all built anew.
 TESTED = --workspace --exclude fairpace-fsocket --features gst --locked
 
-.PHONY: all build demo test test-python wheel lint bench viewers-live reproduce fingerprint soak book install-fsocket clean
+.PHONY: all build demo test test-python wheel lint bench bench-python viewers-live reproduce fingerprint soak book install-fsocket clean
 
 all: build
 
@@ -95,6 +96,12 @@ bench: packages-bench build
 	$(CARGO) bench --locked -p fairpace-rtp --bench fec
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
+
+# The package as users have it, in the environment of the tests: `make test-python` puts its own build back.
+bench-python: wheel build
+	$(PYTHON_ENV)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheels/fairpace-*.whl | head -n 1)
+	$(PYTHON_ENV)/bin/python bench/python
+	$(PYTHON_ENV)/bin/python bench/dask
 
 viewers-live: packages-live build
 	scripts/viewers-live demo --program $(FAIRPACE) --rate 600 --senders auto,fixed,srt,plain,none

@@ -289,3 +289,43 @@ def test_a_method_that_does_not_return_is_told_of_and_ctrl_c_ends_it(alone):
     assert time.monotonic() - began < 40
     words = {str(warning.message) for warning in told}
     assert words == {f"`on_ack` has not returned for 5 s (in flow `video`, seed {n}): the run waits for it" for n in (1, 2)}
+
+
+def test_python_knows_the_thread_of_a_run_from_its_first_call_to_its_last(alone):
+    # A thread that came anew with each call would have nothing of its own from the call before, and cost several times the call.
+    own = threading.local()
+
+    class Counted(Sawtooth):
+        most = 0
+
+        def on_ack(self, now, ack, rtt):
+            own.calls = getattr(own, "calls", 0) + 1
+            Counted.most = max(Counted.most, own.calls)
+            super().on_ack(now, ack, rtt)
+
+    results = fairpace.run(alone, threads=1, controllers={"video": Counted})
+    assert Counted.most == results.flows["acknowledged_packets"][0] > 1_000
+
+
+def test_what_is_handed_over_shows_its_numbers(alone):
+    shown = {}
+
+    class Telling(Sawtooth):
+        def on_sent(self, now, sent):
+            shown.setdefault("sent", repr(sent))
+
+        def on_ack(self, now, ack, rtt):
+            shown.setdefault("ack", repr(ack))
+            shown.setdefault("rtt", repr(rtt))
+            super().on_ack(now, ack, rtt)
+
+        def on_loss(self, now, loss, rtt):
+            shown.setdefault("loss", repr(loss))
+            super().on_loss(now, loss, rtt)
+
+    fairpace.run(alone, controllers={"video": Telling})
+    assert shown["sent"] == "Sent(seq=0, size=1000)"
+    assert shown["ack"].startswith("Acked(seq=0, size=1000, sent_at=0.08")
+    assert "late=False, rtt=0.0" in shown["ack"] and "outstanding=" in shown["ack"]
+    assert shown["rtt"].startswith("Rtt(smoothed=0.0") and "variation=" in shown["rtt"]
+    assert shown["loss"].startswith("Loss(seq=") and "highest_sent=" in shown["loss"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 
@@ -179,3 +180,20 @@ def test_an_argument_of_another_kind_is_named_with_what_to_write(scenario):
         fairpace.compare(scenario, "rcs")
     with pytest.raises(TypeError, match="names no column: a column is had by its name"):
         fairpace.run(scenario).flows[0:2]
+
+
+@pytest.mark.parametrize("given", [{"seeds": -1}, {"threads": -1}])
+def test_a_count_below_zero_is_refused_in_words(scenario, given):
+    with pytest.raises(ValueError, match="-1 is no count: write a whole number from 0 on"):
+        fairpace.run(scenario, **given)
+
+
+def test_a_table_goes_to_another_process_and_results_say_how(scenario):
+    results = fairpace.run(scenario, seeds=2)
+    for name in results.tables:
+        table = results.table(name)
+        there = pickle.loads(pickle.dumps(table))
+        assert there.to_csv() == table.to_csv()
+        assert there.to_arrow().equals(table.to_arrow())
+    with pytest.raises(TypeError, match="results stay in their process: take a table"):
+        pickle.dumps(results)

@@ -180,8 +180,8 @@ fn what_is_wrong_is_refused_before_anything_is_written_with_the_nearest_right_on
         (
             &["--vary", "path.loss.p=0.1", "--design", "latin"],
             2,
-            "a random design needs `--points`",
-            "write `--design latin",
+            "a Latin hypercube needs `--points`",
+            "write `--points 100`",
         ),
         (
             &["--vary", "path.rtt=0 s", "--vary", "flow.video.controller=tcp-cubic"],
@@ -373,4 +373,26 @@ fn in_real_time_each_batch_is_a_process_and_the_numbers_are_the_kernels() {
     let before = files(&out);
     ended(&wait_for(|| sweep(&file, &out, &args)), 0);
     assert!(files(&out) == before);
+}
+
+#[test]
+fn a_sweep_in_real_time_waits_for_no_other_run_and_says_which_has_the_machine() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("skipped: a network namespace of one's own needs root");
+    }
+    let (dir, file) = folder("taken");
+    let out = dir.join("results");
+    // The lock is that of its network namespace: nobody else's run is in this one.
+    let lock = "lock=/run/fairpace-real-time-$(stat -Lc %i /proc/self/ns/net).lock
+                flock \"$lock\" \"$@\"; code=$?; rm -f \"$lock\"; exit $code";
+    let words = ["--vary", "path.rate=1Mbit/s,2Mbit/s", "--seeds", "1", "--world", "emu"];
+    let output = std::process::Command::new("unshare")
+        .args(["--net", "--", "sh", "-c", lock, "sh", env!("CARGO_BIN_EXE_fairpace"), "sweep", &file, "--out"])
+        .arg(&out)
+        .args(words)
+        .output()
+        .unwrap();
+    let (_, said) = ended(&output, 9);
+    assert!(said.contains("is at work in real time") || said.contains("process"), "{said}");
+    assert!(!out.exists(), "nothing was measured");
 }

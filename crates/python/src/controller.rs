@@ -7,7 +7,7 @@
 //!
 //! An exception of the object, and a value that makes no sense, stop the run, and are raised from there with flow, seed and time as a note.
 
-use crate::object::{Calls, Raised, check_class, check_object, clear_timer, no_object, senseless, timer};
+use crate::object::{Calls, Raised, check_class, check_object, clear_timer, no_object, senseless, shows, timer};
 use fairpace_control::{
     Acked as Fact, Controller, Env as Limits, Loss as Lost, Pacer, RttEstimator, SendPoll, Sent as Left, Status,
     Windows,
@@ -94,6 +94,12 @@ pub(crate) struct Rtt {
     /// How far samples lie from the smoothed one in the mean, s.
     variation: f64,
 }
+
+shows!(Env: packet_size, min_rate, max_rate, start_rate);
+shows!(Sent: seq, size);
+shows!(Acked: seq, size, sent_at, late, rtt, marked, arrived_at, outstanding);
+shows!(Loss: seq, sent_at, highest_sent);
+shows!(Rtt: smoothed, latest, min, variation);
 
 impl Rtt {
     fn new(rtt: &RttEstimator) -> Rtt {

@@ -14,6 +14,32 @@ const LONG: f64 = 5.0;
 /// When the runs are to stop, it is interrupted each time that it has been seen so often: a method may swallow an exception.
 const AGAIN: u32 = 20;
 
+/// Work in a thread of ours from which Python is called again and again. Python makes a state for a thread that comes to it, with memory
+/// asked of the kernel, and drops it when the call is over: several times what a short call costs. Here the state stays to the end.
+pub(crate) fn in_known_thread<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    Python::attach(|py| py.detach(work))
+}
+
+/// What is handed to a method, with its fields: `Acked(seq=4, size=1000, ...)`.
+pub(crate) fn shown(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
+    let field = |name: &&str| Ok(format!("{name}={}", object.getattr(*name)?.repr()?));
+    let fields = fields.iter().map(field).collect::<PyResult<Vec<String>>>()?;
+    Ok(format!("{}({})", object.get_type().name()?, fields.join(", ")))
+}
+
+/// A class that shows its fields.
+macro_rules! shows {
+    ($class:ident: $($field:ident),+) => {
+        #[pymethods]
+        impl $class {
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                crate::object::shown(slf, &[$(stringify!($field)),+])
+            }
+        }
+    };
+}
+pub(crate) use shows;
+
 /// The exceptions of objects in the runs of one call; the first counts, and stops all of the runs.
 #[derive(Debug)]
 pub(crate) struct Raised {

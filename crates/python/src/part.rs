@@ -9,7 +9,7 @@
 
 use crate::controller::Classes;
 use crate::error::raise;
-use crate::object::{Calls, Raised, check_class, clear_timer, no_object, senseless, timer};
+use crate::object::{Calls, Raised, check_class, clear_timer, no_object, senseless, shows, timer};
 use fairpace_path::{CustomMedium, Datagram as _, DropReason};
 use fairpace_scenario::{Record, Scenario, nearest, sim_config};
 use fairpace_sim::{CustomSpec, HopConfig, Packet as Carried, RouteHop, SimConfig};
@@ -49,6 +49,9 @@ pub(crate) struct Packet {
     /// Whether it is marked: "congestion experienced".
     marked: bool,
 }
+
+shows!(LinkEnv: link, seed);
+shows!(Packet: number, size, flow, low, ecn_capable, marked);
 
 /// The parts of Python in the runs of one call.
 pub(crate) struct Parts {

@@ -2,7 +2,7 @@
 
 use crate::controller::{self, Classes};
 use crate::error::raise;
-use crate::object::Raised;
+use crate::object::{Raised, in_known_thread};
 use crate::part::Parts;
 use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::run::{SeedRun, simulate_observed};
@@ -89,7 +89,7 @@ impl Replaced {
             replaced.insert(flow.name.clone(), name);
         }
         self.parts.insert(&mut config, seed);
-        let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
+        let (report, now) = in_known_thread(|| simulate_observed(&scenario.name, &config, None, hooks))?;
         let interrupted = now < Instant::ZERO + config.duration;
         let mut summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
         for flow in &mut summary.flows {

@@ -1,7 +1,7 @@
 //! The papers' experiments.
 
 use crate::error::{self, raise};
-use crate::run::watched;
+use crate::run::{count, count_or_none, watched};
 use crate::table::{Table, escaped};
 use fairpace_lab::table::{Table as Rows, number, text, whole};
 use fairpace_papers::{Asked, Effort, Reproduction as All, Tools, check_readings, select};
@@ -107,9 +107,9 @@ pub(crate) fn reproduce(
     py: Python<'_>,
     ids: Vec<String>,
     quick: bool,
-    seeds: Option<usize>,
+    #[pyo3(from_py_with = count_or_none)] seeds: Option<usize>,
     readings: Option<Vec<String>>,
-    threads: usize,
+    #[pyo3(from_py_with = count)] threads: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Reproduction> {
     if ids.is_empty() {

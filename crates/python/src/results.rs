@@ -6,6 +6,7 @@ use crate::table::Table;
 use fairpace_lab::results::{self, Folder, Manifest};
 use fairpace_lab::{RunSet, study};
 use fairpace_report::{colour_of, folder};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -23,6 +24,13 @@ impl Results {
 
 #[pymethods]
 impl Results {
+    /// Results hold all that was recorded, and stay where they are.
+    fn __reduce__(&self) -> PyResult<Py<PyAny>> {
+        Err(PyTypeError::new_err(
+            "results stay in their process: take a table to another, as in `results.flows`, or sweep with `executor=...`",
+        ))
+    }
+
     /// The scenario as it was run.
     #[getter]
     fn scenario(&self) -> Scenario {

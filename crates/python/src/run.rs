@@ -8,7 +8,7 @@ use crate::results::Results;
 use crate::scenario::{Scenario, scenario_of};
 use fairpace_lab::{Hooks, RunOptions, Seeds, run as lab};
 use fairpace_scenario::Record;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -93,6 +93,24 @@ pub(crate) fn watched_with<R: Send>(
     }
 }
 
+/// A count, which is never below zero.
+pub(crate) fn count<T: TryFrom<u64>>(found: &Bound<'_, PyAny>) -> PyResult<T> {
+    let n = found.extract::<u64>().map(T::try_from);
+    match n {
+        Ok(Ok(n)) => Ok(n),
+        Err(other) if !other.is_instance_of::<PyOverflowError>(found.py()) => Err(other),
+        _ => Err(PyValueError::new_err(format!(
+            "{found} is no count: write a whole number from 0 on, below {}",
+            u32::MAX
+        ))),
+    }
+}
+
+/// A count, or none.
+pub(crate) fn count_or_none<T: TryFrom<u64>>(found: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+    if found.is_none() { Ok(None) } else { count(found).map(Some) }
+}
+
 /// How many seeds: a number from 1 on, or none for "until the interval is narrow enough".
 fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
     match seeds {
@@ -118,10 +136,10 @@ fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
 pub(crate) fn run(
     py: Python<'_>,
     #[pyo3(from_py_with = scenario_of)] scenario: Scenario,
-    seeds: Option<usize>,
+    #[pyo3(from_py_with = count_or_none)] seeds: Option<usize>,
     series: bool,
     events: bool,
-    threads: usize,
+    #[pyo3(from_py_with = count)] threads: usize,
     progress: Option<Py<PyAny>>,
     controllers: Option<Classes>,
     parts: Option<Classes>,

@@ -2,7 +2,7 @@
 
 use crate::controller::{check, maker};
 use crate::error::raise;
-use crate::object::Raised;
+use crate::object::{Raised, in_known_thread};
 use crate::run::watched_with;
 use fairpace_media::{Hint as _, MediaError, PictureWish, SourceSpec};
 use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
@@ -81,7 +81,7 @@ pub(crate) fn send<'py>(
     let spec = SourceSpec::parse(source).map_err(|e| raise(py, "RunError", &e.to_string(), None))?;
     let sent = watched_with(py, None, 1, &stop, Some(&raised), |_| {
         let mut source = spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(Failed::Source)?;
-        run(&config, Clock::start(), &mut *source, &mut (), &stop).map_err(Failed::Net)
+        in_known_thread(|| run(&config, Clock::start(), &mut *source, &mut (), &stop)).map_err(Failed::Net)
     })?;
     if let Some(error) = raised.take() {
         return Err(error);

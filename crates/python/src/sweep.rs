@@ -1,7 +1,7 @@
 //! Sweeps: the plan, the batches and the folder are Rust's; who performs a task is the caller's to say.
 
 use crate::error::{self, raise};
-use crate::run::watched;
+use crate::run::{count, count_or_none, watched};
 use crate::scenario::{Scenario, scenario_of};
 use crate::table::{Table, escaped};
 use fairpace_lab::sweep::{
@@ -70,10 +70,10 @@ impl Sweep {
         vary: Vec<String>,
         code: &str,
         design: &str,
-        points: Option<usize>,
-        design_seed: Option<u64>,
-        seeds: u32,
-        batch: u32,
+        #[pyo3(from_py_with = count_or_none)] points: Option<usize>,
+        #[pyo3(from_py_with = count_or_none)] design_seed: Option<u64>,
+        #[pyo3(from_py_with = count)] seeds: u32,
+        #[pyo3(from_py_with = count)] batch: u32,
         narrow: Option<(String, String, u32)>,
         metric: Option<String>,
         folder: Option<PathBuf>,
@@ -122,7 +122,12 @@ impl Sweep {
 
     /// Runs what is left on this machine's cores.
     #[pyo3(signature = (threads=0, progress=None))]
-    fn run(&self, py: Python<'_>, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
+    fn run(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = count)] threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
         let stop = Arc::new(AtomicBool::new(false));
         let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| {
             lab::run(&mut self.work(), self.store().as_deref(), Executor::Sim, hooks)

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use fairpace_lab::{Column, Table as Rows};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use std::sync::Arc;
 
 /// How many rows `_repr_html_` shows.
@@ -147,6 +147,18 @@ impl Table {
     /// The table as CSV, as a results folder has it.
     fn to_csv(&self) -> String {
         self.rows.csv()
+    }
+
+    /// A table goes to another process whole.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = serde_json::to_vec(&slf.get().rows).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        Ok((slf.get_type().getattr("_of")?, (PyBytes::new(slf.py(), &bytes),)))
+    }
+
+    /// The table that another process had.
+    #[staticmethod]
+    fn _of(bytes: &[u8]) -> PyResult<Table> {
+        Table::new(serde_json::from_slice(bytes).map_err(|e| PyValueError::new_err(e.to_string()))?)
     }
 
     fn __repr__(&self) -> String {

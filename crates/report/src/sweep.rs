@@ -255,8 +255,14 @@ fn response(sweep: &Sweep, metric: &Metric, place: usize) -> Option<Chart> {
     let is_scattered = matches!(plan.spec().design, Design::Random { .. } | Design::LatinHypercube { .. });
     let words: Vec<usize> = (0..plan.axes().len()).filter(|i| *i != place && !plan.axes()[*i].is_numeric()).collect();
     let rest: Vec<usize> = (0..plan.axes().len()).filter(|i| *i != place).collect();
+    // A number says nothing without its field; a word, such as a controller, does.
+    let named = |axis: &Axis, value: &str| match axis.field.rsplit('.').next() {
+        Some(field) if axis.is_numeric() => format!("{field} {value}"),
+        _ => value.to_owned(),
+    };
     let key = |by: &[usize], point: usize| -> String {
-        by.iter().map(|i| plan.points()[point].values[*i].clone()).collect::<Vec<_>>().join(", ")
+        let of = |i: &usize| named(&plan.axes()[*i], &plan.points()[point].values[*i]);
+        by.iter().map(of).collect::<Vec<_>>().join(", ")
     };
     let all = 0..plan.points().len();
     let combinations: BTreeSet<String> = all.clone().map(|p| key(&rest, p)).collect();

@@ -25,7 +25,7 @@ pub fn replace_controller(
     chosen: impl Fn(&FlowSpec) -> bool,
 ) -> Result<Scenario, ScenarioError> {
     let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
-    let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem: Box::new(problem) };
+    let refuse = |problem| ScenarioError { file: "compare".to_owned(), line: 0, problem: Box::new(problem) };
     let family = controllers::family(name).filter(|f| *f != Family::Constant).ok_or_else(|| {
         let names = controllers::names().into_iter().filter(|n| *n != controllers::CONSTANT);
         refuse(Problem::UnknownName {
@@ -116,17 +116,17 @@ mod tests {
     fn a_comparison_with_nonsense_is_refused_before_anything_runs() {
         let refuse = |name: &str| with_controller(&small(), name).unwrap_err();
         let error = refuse("rpa");
-        assert_eq!(error.to_string(), "--with: `controller` is `rpa`, which is not a controller to compare");
+        assert_eq!(error.to_string(), "compare: `controller` is `rpa`, which is not a controller to compare");
         assert_eq!(error.hint().unwrap(), "did you mean `rap`? `fairpace list controllers` shows all");
         let error = refuse("rap:fine=on");
-        assert_eq!(error.to_string(), "--with: `rap:fine` is not a field");
+        assert_eq!(error.to_string(), "compare: `rap:fine` is not a field");
         let error = refuse("rap:fine_grain");
         assert_eq!(
             error.to_string(),
-            "--with: `controller` is `rap:fine_grain`, which has `fine_grain` where a parameter should be"
+            "compare: `controller` is `rap:fine_grain`, which has `fine_grain` where a parameter should be"
         );
         let error = refuse("rap:mu=0.1");
-        assert_eq!(error.to_string(), "--with: `rap:mu` is `0.1`, which is out of range or not of the right kind");
+        assert_eq!(error.to_string(), "compare: `rap:mu` is `0.1`, which is out of range or not of the right kind");
         assert!(refuse("constant").to_string().ends_with("which is not a controller to compare"));
     }
 }

@@ -50,13 +50,13 @@ impl FieldPath {
     /// Reads a path.
     ///
     /// # Errors
-    /// The text is no path; or the path of what a sweep does not vary: `seed`, which has its own place, and names.
+    /// The text is no path; or the path of what a sweep does not vary: `seed`, which has its own place, names, and groups.
     pub fn parse(text: &str) -> Result<FieldPath, ScenarioError> {
         let text = text.trim();
         let allowed =
             || "write the path of a field, as in `path.loss.p`, `flow.NAME.controller` or `flows[0].start`".to_owned();
         let refuse = |wrong: &str, allowed: String| ScenarioError {
-            file: text.to_owned(),
+            file: if text.is_empty() { "axis".to_owned() } else { text.to_owned() },
             line: 0,
             problem: Box::new(Problem::BadValue {
                 field: "field".to_owned(),
@@ -88,7 +88,13 @@ impl FieldPath {
                 _ => {}
             }
         }
-        Ok(FieldPath { text: text.to_owned(), steps })
+        let path = FieldPath { text: text.to_owned(), steps };
+        match &*path.steps {
+            [_, _, Step::Key(last)] if path.is_of_a_list() && (last == "name" || last == "group") => {
+                Err(refuse("is not varied", "leave it out: results are told apart by it".to_owned()))
+            }
+            _ => Ok(path),
+        }
     }
 
     /// The path as it was written.

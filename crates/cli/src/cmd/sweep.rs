@@ -160,10 +160,12 @@ fn check(args: &Args) -> Outcome<(Where, Shard)> {
     }
     let is_random = matches!(args.design, DesignArg::Random | DesignArg::Latin);
     if is_random != args.points.is_some() {
-        let failure = if is_random { "a random design needs `--points`" } else { "`--points` is for random designs" };
-        return Err(
-            Failure::usage(failure).hint("write `--design latin --points 100`, or give each range a number of values")
-        );
+        return Err(match args.design {
+            DesignArg::Random => Failure::usage("a random design needs `--points`").hint("write `--points 100`"),
+            DesignArg::Latin => Failure::usage("a Latin hypercube needs `--points`").hint("write `--points 100`"),
+            _ => Failure::usage("`--points` is for random designs")
+                .hint("write `--design latin --points 100`, or give each range a number of values"),
+        });
     }
     if args.design_seed.is_some() && !is_random {
         return Err(

@@ -65,8 +65,11 @@ impl Axis {
         };
         let path = FieldPath::parse(field)?;
         let pieces = pieces(values, field.trim().ends_with("controller"));
+        if pieces.iter().any(String::is_empty) && pieces.iter().any(|p| !p.is_empty()) {
+            return Err(refuse("has an empty value", "write a value between two commas, and none behind the last"));
+        }
         let mut found: Vec<String> = Vec::new();
-        for piece in &pieces {
+        for piece in pieces.iter().filter(|p| !p.is_empty()) {
             match range(piece, path.is_whole()).map_err(|(wrong, allowed)| refuse(&wrong, allowed))? {
                 None => found.push(piece.clone()),
                 Some((between, Some(n))) => {
@@ -266,7 +269,7 @@ fn pieces(text: &str, controllers: bool) -> Vec<String> {
         }
     }
     let mut joined: Vec<String> = Vec::new();
-    for piece in found.into_iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()) {
+    for piece in found.into_iter().map(|p| p.trim().to_owned()) {
         let is_setting = controllers && piece.contains('=') && !piece.split('=').next().unwrap_or("").contains(':');
         match joined.last_mut() {
             Some(last) if is_setting => {
@@ -290,8 +293,9 @@ fn range(text: &str, whole_field: bool) -> Result<Option<(Levels, Option<usize>)
         return Ok(None);
     }
     let (to, spacing) = match rest.rsplit_once('/') {
+        // Units have a stroke too, and no digit behind it.
         Some((to, spacing))
-            if spacing.starts_with("log") || spacing.starts_with("lin") || spacing.parse::<usize>().is_ok() =>
+            if spacing.starts_with("log") || spacing.starts_with("lin") || begins(spacing) || spacing.is_empty() =>
         {
             (to, spacing)
         }
@@ -300,7 +304,7 @@ fn range(text: &str, whole_field: bool) -> Result<Option<(Levels, Option<usize>)
     let log = spacing.starts_with("log");
     let number = spacing.trim_start_matches("log").trim_start_matches("lin");
     let count = match number {
-        "" => None,
+        "" if !rest.ends_with('/') => None,
         n => Some(n.parse::<usize>().ok().filter(|n| (1..=MAX_LEVELS).contains(n)).ok_or_else(|| {
             (
                 format!("has `{spacing}` where the number of values should be"),
@@ -420,6 +424,14 @@ mod tests {
             ("path.loss.p=", "has no value"),
             ("path.loss.p=,", "has no value"),
             ("path.loss.p=1..2/0", "where the number of values should be"),
+            ("path.loss.p=1..2/1e9", "has `1e9` where the number of values should be"),
+            ("path.rtt=1 s..2 s/-3", "has `-3` where the number of values should be"),
+            ("path.rtt=1 s..2 s/", "where the number of values should be"),
+            ("path.loss.p=0.1,,0.2", "has an empty value"),
+            ("path.loss.p=0.1,", "has an empty value"),
+            ("=3", "axis: `field` is ``, which is not a path"),
+            ("flow.video.name=a,b", "is not varied"),
+            ("flows[0].group=a,b", "is not varied"),
             ("path.loss.p=0..2/log3", "no logarithm"),
             ("path.loss.p=2..1/3", "ends below its beginning"),
             ("path.rate=1 Mbit/s..3 s/3", "`Mbit/s` and `s`"),
