@@ -140,6 +140,7 @@ soak: packages-test build book
 	scripts/defences
 # What is measured outlives 200 kills; attacks from outside come to nothing.
 	scripts/kills
+	scripts/kills --only sweep --kills 200
 	scripts/attacks
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
 

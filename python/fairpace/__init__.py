@@ -83,9 +83,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # With matplotlib, which takes its time, only where figures are made.
-    if name == "plots":
-        return importlib.import_module("fairpace.plots")
+    # With matplotlib, which takes its time, only where figures are made; classes only where scenarios are made of them.
+    if name in ("plots", "tables"):
+        return importlib.import_module(f"fairpace.{name}")
     raise AttributeError(f"module 'fairpace' has no attribute '{name}'")
 
 
@@ -101,7 +101,8 @@ def compare(
 
     `controllers` are names, with parameters as in ``"rap:fine_grain=on,alpha=2"``; they take the place of every media flow's
     controller, or of every TCP flow's where there is no media flow. `seeds` is a number, or None for as many as the interval of the
-    throughput needs (5 to 20). Every name is looked at before anything runs.
+    throughput needs (5 to 20), `threads` and `progress` are as those of `run`; `progress` counts each controller's seeds anew. Every name is
+    looked at before anything runs. For classes of one's own call `run` with each.
 
     >>> scenario = Scenario(duration="5 s", path={"rate": "1 Mbit/s"}, flows=[{"name": "video", "controller": "rcs"}])
     >>> {name: len(results.seeds) for name, results in compare(scenario, ["rcs", "tfrc"], seeds=2).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from functools import cache, partial
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from . import _fairpace
 from ._errors import FairpaceError
@@ -42,6 +43,13 @@ def perform(task: str) -> bytes:
     return bytes(_fairpace.perform(task, code()))
 
 
+class Submits(Protocol):
+    """An executor as far as a sweep needs one: a `distributed.Client`, or another with this method."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Begins ``function(*args)`` elsewhere; returns a future."""
+
+
 def sweep(
     scenario: Scenario,
     vary: Mapping[str, Any] | Iterable[str],
@@ -54,12 +62,12 @@ def sweep(
     ci_width: tuple[str, str] | None = None,
     most_seeds: int | None = None,
     metric: str | None = None,
-    folder: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     shard: str = "1/1",
     force: bool = False,
     retry: bool = False,
     threads: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | Submits | None = None,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> Sweep:
     """Runs a scenario with other values in some of its fields, each point with several seeds.
@@ -73,7 +81,8 @@ def sweep(
     or the first group's goodput. Every point is checked before anything runs.
 
     With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
-    report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one `threads` of this machine's
+    report of it, `Sweep.report` the report alone. `progress(done, total, what)` is called with the batches that are in and those that are
+    needed so far. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one `threads` of this machine's
     cores are used, all with 0. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
     `Sweep.failed` has it, and `retry` runs it again. One that kills its workers ends as failed under Dask; a pool of processes is
     broken then, and the sweep ends with what it has.
@@ -128,12 +137,16 @@ def sweep(
             _by(work, performer, progress)
     finally:
         work.close()
+    if metric is not None and len(work.groups) and not len(work.best(metric)):
+        warnings.warn(f"no point has a number for `{metric}`", RuntimeWarning, stacklevel=2)
     return work
 
 
 def _performer(executor: Any) -> Performer:
     if isinstance(executor, type):
         raise TypeError(f"`executor` is the class {executor.__name__}: give an object of it, as in `with {executor.__name__}() as executor`")
+    if hasattr(executor, "scheduler_info") and not hasattr(executor, "submit"):
+        raise TypeError(f"`executor` is a cluster, {type(executor).__name__}: give a client of it, `distributed.Client(cluster)`")
     if hasattr(executor, "scheduler_info"):
         if getattr(executor, "asynchronous", False):
             raise TypeError("`executor` is an asynchronous client, and a sweep waits for its results: give a `distributed.Client` as it comes")

@@ -85,6 +85,7 @@ def test_a_window_bounds_what_is_outstanding(alone):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
+        ({"rate": True}, "`rate` is True: write a rate in bit/s, above 0"),
         ({"rate": float("nan")}, "`rate` is nan"),
         ({"rate": -1.0}, "`rate` is -1.0: write a rate in bit/s, above 0"),
         ({"rate": "fast"}, "`rate` is 'fast'"),

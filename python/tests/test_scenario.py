@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import fairpace
 import pytest
@@ -73,3 +75,9 @@ def test_the_classes_are_those_of_the_declarations():
 
     assert resources.files(fairpace).joinpath("tables.py").read_text() == _declare.text()
     assert _declare.stub() in resources.files(fairpace).joinpath("_fairpace.pyi").read_text()
+
+
+def test_the_classes_are_there_for_the_first_line_that_uses_them():
+    program = "import fairpace; print(fairpace.Scenario(path=fairpace.tables.Path(rate='1 Mbit/s'), flows=[{'name': 'v', 'controller': 'rap'}]).to_dict()['path']['rate'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1 Mbit/s\n"), done.stderr

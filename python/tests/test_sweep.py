@@ -384,3 +384,31 @@ def test_a_text_where_more_is_needed_is_not_taken_apart(scenario):
         fairpace.sweep(scenario, "path.loss.p=0.1,0.2")
     with pytest.raises(TypeError, match="give an executor of `concurrent.futures`"):
         fairpace.sweep(scenario, VARY, executor="dask")
+
+    class Cluster:
+        scheduler_info = {}
+
+    with pytest.raises(TypeError, match="`executor` is a cluster, Cluster: give a client of it"):
+        fairpace.sweep(scenario, VARY, executor=Cluster())
+
+
+def test_a_whole_list_of_flows_is_an_axis_with_a_column_of_its_own(scenario):
+    flows = [[{"name": "video", "controller": name}] for name in ("rcs", "tfrc")]
+    found = fairpace.sweep(scenario, {"flows": flows}, seeds=1)
+    table = found.groups.to_polars()
+    assert len(set(table["scenario.flows"])) == 2 and set(table["flows"]) == {1.0}
+    assert len(set(found.links.columns)) == len(found.links.columns)
+
+
+def test_the_report_is_one_page_and_the_scenarios_of_failed_points_lie_beside_it(scenario, tmp_path):
+    found = fairpace.sweep(scenario, VARY, seeds=2, folder=tmp_path / "batches")
+    page = found.report(tmp_path / "report.html").read_text()
+    assert "Over path." in page and not (tmp_path / "failed").exists()
+    with pytest.raises(fairpace.FairpaceError, match="godput") as refused:
+        found.report(tmp_path / "other.html", metric="video.godput_bps")
+    assert "goodput_bps" in refused.value.hint
+
+
+def test_a_metric_that_no_point_has_is_told(scenario):
+    with pytest.warns(RuntimeWarning, match="no point has a number for `video.late`"):
+        fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s"]}, seeds=1, metric="video.late")

@@ -581,7 +581,7 @@ pub(crate) struct Seeds {
 /// Where results go.
 #[derive(Debug, Args)]
 pub(crate) struct Results {
-    /// Folder for the results; `results/NAME` if absent
+    /// Folder for the results; one of `results` by the scenario's name if absent
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
     /// Replace the results that are in that folder

@@ -110,9 +110,8 @@ pub fn partitioned(table: &Table, by: &[&str]) -> Vec<(String, Table)> {
     let keys: Vec<(&str, &Column)> = by.iter().filter_map(|name| Some((*name, table.column(name)?))).collect();
     // Hive's word for a value that is missing.
     let cell = |key: &Column, row| key.cell(row).unwrap_or_else(|| "__HIVE_DEFAULT_PARTITION__".to_owned());
-    let folder = |row: usize| -> String {
-        keys.iter().map(|(name, key)| format!("{}={}/", escaped(name), escaped(&cell(key, row)))).collect()
-    };
+    let folder =
+        |row: usize| -> String { keys.iter().map(|(name, key)| folder_name(name, &cell(key, row)) + "/").collect() };
     let mut parts: Vec<(String, Vec<usize>)> = Vec::new();
     for row in 0..table.len() {
         let folder = folder(row);
@@ -127,6 +126,11 @@ pub fn partitioned(table: &Table, by: &[&str]) -> Vec<(String, Table)> {
     let part =
         |(folder, rows): (String, Vec<usize>)| (format!("{folder}part-0.parquet"), table.select(&rows).without(by));
     parts.into_iter().map(part).collect()
+}
+
+/// The folder of the rows with that value in that column. File systems take names of up to 255 bytes.
+pub fn folder_name(column: &str, value: &str) -> String {
+    format!("{}={}", escaped(column), escaped(value))
 }
 
 /// Percent-encoded where a name of a file might not have it [RFC 3986 §2.1].

@@ -139,3 +139,32 @@ fn announced() -> Holder {
     // 0: a process that has no number in our process namespace.
     Holder { process: who.map(|c| c.pid()).filter(|pid| *pid != 0), user: who.map(|c| c.uid()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    #[test]
+    fn a_folder_that_others_write_to_or_own_and_a_link_to_ones_own_hold_no_lock() {
+        let user = geteuid().as_raw();
+        let all = tempfile::tempdir().unwrap();
+        let own = all.path().join("own");
+        fs::create_dir(&own).unwrap();
+        let mode = |mode| fs::set_permissions(&own, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o700);
+        assert!(is_own(&own, user));
+        let link = all.path().join("link");
+        symlink(&own, &link).unwrap();
+        assert!(!is_own(&link, user), "a link");
+        for open in [0o770, 0o707] {
+            mode(open);
+            assert!(!is_own(&own, user), "{open:o}");
+        }
+        mode(0o700);
+        if geteuid().is_root() {
+            chown(&own, Some(1), None).unwrap();
+            assert!(!is_own(&own, user), "of another user");
+        }
+    }
+}

@@ -314,7 +314,7 @@ impl Running {
                 return false;
             }
             self.client = Some(from);
-            self.hearing = if self.config.peer.is_some() { Hearing::configured() } else { Hearing::default() };
+            self.hearing.next(from.ip(), self.config.peer.is_some());
             self.clients += 1;
         }
         self.client_seen = self.client_seen.max(at);

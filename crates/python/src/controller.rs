@@ -14,7 +14,7 @@ use fairpace_control::{
 };
 use fairpace_units::{Duration, Ecn, Instant, Rate};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -225,7 +225,8 @@ impl FromPython {
     fn read(&mut self, now: Instant, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = object.py();
         let rate = object.getattr(pyo3::intern!(py, "rate"))?;
-        let bps: f64 = rate.extract().unwrap_or(f64::NAN);
+        // True is a number to Python.
+        let bps: f64 = if rate.is_instance_of::<PyBool>() { f64::NAN } else { rate.extract().unwrap_or(f64::NAN) };
         if !(bps > 0.0 && bps.is_finite()) {
             return Err(senseless("rate", &rate, "write a rate in bit/s, above 0"));
         }

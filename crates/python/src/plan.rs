@@ -19,7 +19,7 @@ fn refused(py: Python<'_>, name: &str, found: &str, allowed: &str) -> PyErr {
 
 /// Reads a value with its unit.
 fn read<T, E: Display>(py: Python<'_>, name: &str, found: &str, parse: fn(&str) -> Result<T, E>) -> PyResult<T> {
-    parse(found).map_err(|e| refused(py, name, found, &e.to_string()))
+    parse(found).map_err(|e| raise(py, "ScenarioError", &format!("`{name}` is `{found}`"), Some(&e.to_string())))
 }
 
 /// TCP's rate at a loss rate, by each equation: bit/s, packets/s, and what triple duplicate ACKs and timeouts cost per packet.

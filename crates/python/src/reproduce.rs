@@ -100,7 +100,9 @@ pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Runs experiments of the papers in the simulator: `"rcs"` is all of a paper, `"rcs.fig16"` one figure, `"all"` everything.
-/// `quick` has two seeds for every point; `readings` is `"all"`, or names of other readings of the paper's words.
+/// `quick` has two seeds for every point, `seeds` as many as it says, else each experiment has its own number; `readings` is `"all"`, or names
+/// of other readings of the paper's words. `threads` of this machine's cores are used, all with 0. `progress(done, total, what)` is called as
+/// runs get done. Claims and points are tables of the `Reproduction` that comes back.
 #[pyfunction]
 #[pyo3(signature = (*ids, quick=false, seeds=None, readings=None, threads=0, progress=None))]
 pub(crate) fn reproduce(

@@ -94,13 +94,13 @@ impl Results {
         self.table(py, "links")
     }
 
-    /// Each flow over time, at the scenario's `sample`; without rows where `series=False`.
+    /// Each flow over time: a row per seed, time (`t_s`) and flow, at the scenario's `sample`; without rows where `series=False`.
     #[getter]
     fn series(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(py, "series")
     }
 
-    /// Each link over time.
+    /// Each link over time: a row per seed, time (`t_s`) and link.
     #[getter]
     fn link_series(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(py, "link_series")

@@ -4,6 +4,7 @@ use crate::error::{self, raise};
 use crate::run::{count, count_or_none, watched};
 use crate::scenario::{Scenario, scenario_of};
 use crate::table::{Table, escaped};
+use fairpace_lab::results::write_whole;
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId, Width,
     World,
@@ -12,7 +13,7 @@ use fairpace_lab::table::{Table as Rows, number, text, whole};
 use fairpace_lab::{Hooks, RunError, sweep as lab};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -249,6 +250,32 @@ impl Sweep {
             t.number(d.and_then(|d| d.ci95).map(|c| c[1])).whole(e.n as u64).end();
         }
         Table::new(t)
+    }
+
+    /// Writes the report, one page that opens from disk: the best settings by `metric` (that of the sweep if None is given), response
+    /// curves, heat maps, failed points. The scenarios of these go into `failed` beside it.
+    #[pyo3(signature = (file, *, metric=None))]
+    fn report(&self, py: Python<'_>, file: PathBuf, metric: Option<&str>) -> PyResult<PathBuf> {
+        let work = self.work();
+        let plan = work.plan();
+        let metric =
+            metric.map_or_else(|| plan.ranked_by(), |name| plan.metric_named(name)).map_err(|e| refused(py, &e))?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let write = |file: &Path, text: &str| {
+            write_whole(file, text.as_bytes()).map_err(|e| raise(py, "RunError", &e.to_string(), None))
+        };
+        let apart = folder.join("failed");
+        if !work.failed().is_empty() {
+            std::fs::create_dir_all(&apart)
+                .map_err(|e| raise(py, "RunError", &format!("{}: {e}", apart.display()), None))?;
+        }
+        for failed in work.failed() {
+            let scenario = plan.scenario_apart(failed.point).map_err(|e| refused(py, &e))?;
+            let name = format!("{}.toml", plan.points()[failed.point].id);
+            write(&apart.join(name), &scenario.to_toml())?;
+        }
+        write(&file, &fairpace_report::sweep::page(&work, &metric, folder).to_html())?;
+        Ok(file)
     }
 
     /// The scenario of a point, by its number.

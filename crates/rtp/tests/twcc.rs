@@ -170,6 +170,28 @@ fn a_receiver_that_proves_nothing_and_tells_of_a_number_left_out_ends_the_flow()
     assert!(when < at(45.0), "{when}");
 }
 
+/// T9. Where nothing is proven, the SSRCs alone tell the receiver's reports from others.
+#[test]
+fn a_report_from_another_receiver_or_about_another_stream_is_not_believed() {
+    let mut p = over(SenderConfig { check_nonces: false, ..config() }, "fixed", &[("rate", "200 pkt/s")]);
+    let back = std::rc::Rc::default();
+    p.back.disturb = tap(std::rc::Rc::clone(&back));
+    p.run_until(at(2.0));
+    // The newest report is still on its way; without its claims.
+    let report = back.borrow().iter().rev().find(|(_, w)| is_twcc(w)).map(|(_, w)| w.bytes[24..].to_vec()).unwrap();
+    let before = (*p.sender.flow().counters(), p.sender.stats().feedback);
+    // The last byte of each SSRC.
+    for (place, whose) in [(7, "receiver"), (11, "stream")] {
+        let mut forged = report.clone();
+        forged[place] ^= 1;
+        p.sender.handle_datagram(p.now, &forged, Dscp::DEFAULT, Ecn::NotEct);
+        assert_eq!((*p.sender.flow().counters(), p.sender.stats().feedback), before, "of another {whose}");
+    }
+    assert_eq!(p.sender.stats().rejected.wrong_ssrc, 2);
+    p.sender.handle_datagram(p.now, &report, Dscp::DEFAULT, Ecn::NotEct);
+    assert!(p.sender.flow().counters().data.acked > before.0.data.acked, "the true one");
+}
+
 /// Two seconds of another tool's media, 50 packets/s without a challenge: the packets of all feedback, and the events.
 fn of_another_tool(form: Option<Form>, numbered: bool) -> (Vec<&'static str>, Vec<ReceiverEvent>) {
     let mut receiver = ReceiverSession::new(ReceiverConfig { form, ..ReceiverConfig::default() }, Secret::from_seed(1));

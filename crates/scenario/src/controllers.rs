@@ -7,6 +7,7 @@ pub(crate) use build::refused;
 pub use build::{BadParameter, build, defaults, env, packet_size, safety, simulated, uses_quick_start};
 
 use crate::Problem;
+use fairpace_control::Allowed;
 
 /// TCP in three variants.
 pub const TCP: [&str; 3] = ["tcp-reno", "tcp-newreno", "tcp-sack"];
@@ -67,6 +68,13 @@ pub fn is_limit(name: &str) -> bool {
 pub fn parameter_names(controller: &str) -> Vec<&'static str> {
     let scheme = fairpace_control::schemes().iter().find(|s| s.name == controller);
     scheme.map_or(Vec::new(), |s| s.params.iter().map(|p| p.name).collect())
+}
+
+/// Whether the parameter of that name is a whole number, with every controller that has one.
+pub(crate) fn is_whole(parameter: &str) -> bool {
+    let schemes = fairpace_control::schemes().iter();
+    let mut found = schemes.flat_map(|s| s.params.iter()).filter(|p| p.name == parameter).peekable();
+    found.peek().is_some() && found.all(|p| p.allowed.iter().any(|a| matches!(a, Allowed::Whole(..))))
 }
 
 /// Every controller's parameters in one text, for the schema.

@@ -110,7 +110,11 @@ impl FieldPath {
             Step::Key(key) => Some(key.as_str()),
             Step::Item(_) => None,
         });
-        let path = keys.collect::<Vec<_>>().join(".");
+        let keys: Vec<&str> = keys.collect();
+        if let ["flows", "parameters", name] = *keys {
+            return controllers::is_whole(name);
+        }
+        let path = keys.join(".");
         SCENARIO.find(&path).is_some_and(|row| matches!(row.form, Form::Whole(..)))
     }
 
@@ -181,7 +185,12 @@ impl FieldPath {
         let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
         let keys: Vec<&str> = self.text.split('.').collect();
         let known = unknown.and_then(|name| keys.iter().position(|key| key.split('[').next() == Some(name)));
-        let field = known.map_or_else(|| self.text.clone(), |last| keys[..=last].join("."));
+        let field = match (known, unknown) {
+            (Some(last), _) => keys[..=last].join("."),
+            // One within the value.
+            (None, Some(name)) => format!("{}.{name}", self.text),
+            (None, None) => self.text.clone(),
+        };
         problem_of(message, field)
     }
 
@@ -448,6 +457,7 @@ mod tests {
                 "base: `path.loss.p` is `2`, which is not a probability",
                 "write a number from 0 to 1",
             ),
+            ("path.loss", "{kind=\"random\",q=0.1}", "base: `path.loss.q` is not a field", "did you mean `p`?"),
             ("path.rate.x", "2", "base: `path.rate.x` goes below `rate`, which is a single value", "vary `rate`"),
             ("flows[7].start", "1 s", "base: `flows[7].start` is `flows[7]`, which is not there", "from 0 to 1"),
             ("hop.a.link", "1", "base: `hop.a.link` is `a`, which is not a hop of the scenario", ""),

@@ -414,6 +414,9 @@ mod tests {
             writable(&new, force).unwrap();
             assert!(!new.exists());
         }
+        // Nor is one followed that leads to a file.
+        std::fs::write(&target, "another's").unwrap();
+        assert!(writable(&link, true).is_err());
         std::fs::write(&new, "there").unwrap();
         assert!(writable(&new, false).is_err());
         writable(&new, true).unwrap();

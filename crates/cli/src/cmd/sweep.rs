@@ -11,12 +11,12 @@ use crate::outputs;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, note, progress};
-use fairpace_columns::{partitioned, to_parquet};
+use fairpace_columns::{folder_name, partitioned, to_parquet};
 use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
-    Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
-    World as Where, again as again_by, metrics, read as read_sweep, run as run_sweep,
+    Axis, Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
+    Width, World as Where, again as again_by, metrics, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -34,6 +34,8 @@ use std::time::Duration;
 
 /// Folders of Parquet files, at most.
 const MOST_FOLDERS: usize = 100;
+/// Bytes in the name of such a folder, at most: file systems take 255.
+const LONGEST_NAME: usize = 255;
 /// The end of a task's process is looked for this often.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
@@ -390,22 +392,25 @@ pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric, write: Write<'_
     Ok(write(Path::new("report.html"), page.to_html().as_bytes())?)
 }
 
-/// The axes whose values become folders: those of words, as long as their values make no more than [`MOST_FOLDERS`] together; the first
-/// axis if there are none.
+/// The axes whose values become folders: those of words, as long as their values make no more than [`MOST_FOLDERS`] together, each with a
+/// name of at most [`LONGEST_NAME`]; the first axis if there are none.
 fn folders(sweep: &Sweep) -> Vec<String> {
     let axes = sweep.plan().axes();
     let mut product = 1;
-    let mut few = |values: Option<&[String]>| {
+    let mut few = |axis: &Axis| {
+        let values = axis
+            .values()
+            .filter(|values| values.iter().all(|value| folder_name(&axis.column(), value).len() <= LONGEST_NAME));
         let all = values.map_or(usize::MAX, |v| v.len().saturating_mul(product));
         let is_few = all <= MOST_FOLDERS;
         product = if is_few { all } else { product };
         is_few
     };
-    let words: Vec<String> = axes.iter().filter(|a| !a.is_numeric() && few(a.values())).map(|a| a.column()).collect();
+    let words: Vec<String> = axes.iter().filter(|a| !a.is_numeric() && few(a)).map(|a| a.column()).collect();
     if !words.is_empty() {
         return words;
     }
-    axes.iter().take(1).filter(|a| few(a.values())).map(|a| a.column()).collect()
+    axes.iter().take(1).filter(|a| few(a)).map(|a| a.column()).collect()
 }
 
 fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> std::io::Result<()> {
@@ -442,12 +447,7 @@ fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
     for f in &failed {
         let id = &sweep.plan().points()[f.point].id;
         let file = folder.join(format!("{id}.toml"));
-        // Read from this folder, a recording's name starts from where the scenario was.
-        let scenario = sweep.plan().scenario(f.point)?.modify(|s| {
-            if let Some(trace) = &mut s.path.trace {
-                trace.file = sweep.plan().folder().join(&trace.file).display().to_string();
-            }
-        })?;
+        let scenario = sweep.plan().scenario_apart(f.point)?;
         write(&Path::new("failed").join(format!("{id}.toml")), scenario.to_toml().as_bytes())?;
         let command = again_by(sweep.plan(), &file, f.seed);
         let settings = sweep.plan().label(f.point);

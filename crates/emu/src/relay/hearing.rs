@@ -5,6 +5,9 @@
 //! An address has shown that when it gives back a number that only the target knew and that went to it: the token of a
 //! challenge of `fairpace send`, or the cookie of an SRT listener. Nothing general takes their place: the relay
 //! cannot tell what of a protocol that it does not know could be guessed by a forger who hears nothing.
+//!
+//! An SRT listener makes its cookie of the address that calls, which for all clients is the relay's own: one cookie a minute
+//! for everybody. So a number that has gone to another host shows nothing, or who asks once in his own name could call in others'.
 
 #![cfg_attr(
     not(test),
@@ -21,9 +24,12 @@ use fairpace_rtp::Budget;
 use fairpace_rtp::challenge::Message;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 /// Questions remembered of a client. A session of ours asks six times, an SRT listener has a cookie for each minute.
 const MAX_QUESTIONS: usize = 64;
+/// Numbers remembered that have gone to earlier clients: of an SRT listener an hour's, whose cookies are believed for two minutes.
+const MAX_ELSEWHERE: usize = 64;
 
 /// The number in a handshake that is to come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +50,10 @@ enum Handshake {
 /// One client: its packets and what went to it.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
+    /// The client's; none before the first.
+    host: Option<IpAddr>,
+    /// What has gone to earlier clients, and to which.
+    elsewhere: VecDeque<(IpAddr, Proof)>,
     bytes: Budget,
     packets: Budget,
     questions: VecDeque<Proof>,
@@ -56,9 +66,25 @@ pub(super) struct Hearing {
 }
 
 impl Hearing {
-    /// A client that was configured: it need not show anything.
-    pub(super) fn configured() -> Hearing {
-        Hearing { heard: true, ..Hearing::default() }
+    /// The next client, which need not show anything if it was configured.
+    pub(super) fn next(&mut self, host: IpAddr, is_configured: bool) {
+        let before = std::mem::take(self);
+        let mut elsewhere = before.elsewhere;
+        if let Some(host) = before.host {
+            for question in before.questions {
+                elsewhere.retain(|known| *known != (host, question));
+                elsewhere.push_back((host, question));
+            }
+        }
+        while elsewhere.len() > MAX_ELSEWHERE {
+            elsewhere.pop_front();
+        }
+        *self = Hearing { host: Some(host), elsewhere, heard: is_configured, ..Hearing::default() };
+    }
+
+    /// Whether the number has gone to another host.
+    fn is_known_elsewhere(&self, proof: Proof) -> bool {
+        self.elsewhere.iter().any(|(host, told)| *told == proof && Some(*host) != self.host)
     }
 
     /// A packet came from the client.
@@ -70,20 +96,23 @@ impl Hearing {
         self.packets.on_received(1);
         match handshake(bytes) {
             Some(Handshake::Question(proof)) => self.own_lost |= remember(&mut self.own, proof),
-            Some(Handshake::Answer(proof)) => self.heard = !self.own_lost && self.questions.contains(&proof),
+            Some(Handshake::Answer(proof)) => {
+                let is_told = self.questions.contains(&proof) && !self.is_known_elsewhere(proof);
+                self.heard = !self.own_lost && is_told;
+            }
             None => {}
         }
     }
 
     /// Whether a packet for the client may leave. Counts it if so.
     pub(super) fn may_send(&mut self, bytes: &[u8]) -> bool {
-        if self.heard {
-            return true;
+        if !self.heard {
+            if !self.packets.affords(1) || !self.bytes.afford(bytes.len()) {
+                return false;
+            }
+            self.packets.on_sent(1);
         }
-        if !self.packets.affords(1) || !self.bytes.afford(bytes.len()) {
-            return false;
-        }
-        self.packets.on_sent(1);
+        // Of a client that has shown that it hears, too: the next one must not show what went to this one.
         match handshake(bytes) {
             Some(Handshake::Question(proof)) if !self.own.contains(&proof) => {
                 remember(&mut self.questions, proof);
@@ -196,6 +225,44 @@ mod tests {
         assert!(forger.may_send(&challenge(7)));
         forger.on_received(&echo(7));
         assert!(!forger.heard);
+    }
+
+    /// A handshake of SRT with a cookie.
+    fn srt(kind: u32, cookie: u32) -> Vec<u8> {
+        let mut out = vec![0; 64];
+        out[..2].copy_from_slice(&[0x80, 0]);
+        out[36..40].copy_from_slice(&kind.to_be_bytes());
+        out[44..48].copy_from_slice(&cookie.to_be_bytes());
+        out
+    }
+
+    #[test]
+    fn a_cookie_that_has_gone_to_another_host_shows_nothing() {
+        const INDUCTION: u32 = 1;
+        const CONCLUSION: u32 = u32::MAX;
+        let (forger, victim) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let calls = |relay: &mut Hearing, host: IpAddr, cookie: u32| {
+            relay.next(host, false);
+            relay.on_received(&srt(INDUCTION, 0));
+            assert!(relay.may_send(&srt(INDUCTION, cookie)));
+            relay.on_received(&srt(CONCLUSION, cookie));
+            relay.heard
+        };
+        let mut relay = Hearing::default();
+        assert!(calls(&mut relay, forger, 7), "he hears it himself");
+        assert!(!calls(&mut relay, victim, 7), "and calls in the name of another");
+        assert!(calls(&mut relay, forger, 7), "from his next port");
+        assert!(calls(&mut relay, victim, 8), "the next minute's");
+        // Nor does one that went to a client after it had shown that it hears.
+        let mut relay = Hearing::default();
+        relay.next(forger, true);
+        assert!(relay.may_send(&srt(INDUCTION, 9)));
+        assert!(!calls(&mut relay, victim, 9));
+        // What is remembered is bounded.
+        for n in 0..1_000_u32 {
+            assert!(calls(&mut relay, [10, 0, (n >> 8) as u8, n as u8].into(), 100 + n));
+        }
+        assert!(relay.elsewhere.len() <= MAX_ELSEWHERE && relay.is_known_elsewhere(Proof::Cookie(1_098)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! is. Both ends have a unit or none has; the first one's is kept.
 
 use super::error::SweepError;
+use super::numbers::{GROUP_COLUMNS, LINK_COLUMNS};
 use fairpace_scenario::FieldPath;
 use fairpace_units::{RateSpec, parse_duration, parse_rate, parse_size};
 use serde::{Deserialize, Serialize};
@@ -141,10 +142,16 @@ impl Axis {
         }
     }
 
-    /// The name of the axis' column: the field, and the unit of its numbers (`path.rate_bps`).
+    /// The name of the axis' column: the field, and the unit of its numbers (`path.rate_bps`). A field's place in a list and all of a list
+    /// are written so that every reader of a folder's name takes them alike: `flows.0.start_s`, `flow.all.start_s`.
     pub fn column(&self) -> String {
+        let mut field = self.field.replace('[', ".").replace(']', "").replace('*', "all");
+        // A column of a sweep's tables has no dot in its name but for an axis'.
+        if !field.contains('.') && is_of_the_tables(&field) {
+            field = format!("scenario.{field}");
+        }
         if !self.is_numeric() {
-            return self.field.clone();
+            return field;
         }
         let suffix = match self.unit().as_str() {
             "" => "",
@@ -155,7 +162,7 @@ impl Axis {
             "pkt" | "packets" => "_packets",
             _ => "",
         };
-        format!("{}{suffix}", self.field)
+        field + suffix
     }
 
     /// Whether the numbers span so much, each about the same factor above the one before, that they are drawn in
@@ -228,6 +235,12 @@ impl Levels {
             _ => number.to_string(),
         }
     }
+}
+
+/// Whether a table of a sweep has a column of that name, whatever its axes are.
+fn is_of_the_tables(name: &str) -> bool {
+    let numbers = || GROUP_COLUMNS.iter().map(|c| c.0).chain(LINK_COLUMNS.iter().map(|c| c.0));
+    ["point", "seed", "group", "link", "invalid"].contains(&name) || numbers().any(|column| column == name)
 }
 
 /// The same for two spellings of one value.
@@ -456,6 +469,21 @@ mod tests {
         assert!(Axis::parse("path.loss.p=1e-4..1e-2/log3").unwrap().is_log());
         assert!(Axis::parse("path.queue.capacity=1,2,5,10,20,50").unwrap().is_log());
         assert!(!Axis::parse("path.loss.p=0.01..1/50").unwrap().is_log());
+    }
+
+    #[test]
+    fn a_column_is_called_as_every_reader_takes_it_and_as_no_other_column() {
+        let column = |text: &str| Axis::parse(text).unwrap().column();
+        assert_eq!(column("flow.*.start=0 s,1 s"), "flow.all.start_s");
+        assert_eq!(column("flows[1].start=0 s,1 s"), "flows.1.start_s");
+        assert_eq!(column("flows=[],[{name=\"a\"}]"), "scenario.flows");
+        assert_eq!(column("duration=1 s,2 s"), "duration_s");
+    }
+
+    #[test]
+    fn a_controllers_whole_parameters_are_whole_between_two_ends() {
+        assert_eq!(values("flow.video.parameters.dup_threshold=1..4/3"), ["1", "3", "4"]);
+        assert_eq!(values("flow.video.parameters.kxrtt=0..1/3"), ["0", "0.5", "1"]);
     }
 
     #[test]

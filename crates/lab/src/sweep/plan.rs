@@ -407,6 +407,19 @@ impl Plan {
         Ok(scenario)
     }
 
+    /// A point's scenario for a file that may lie anywhere: a recording's name starts from where the sweep's scenario was.
+    ///
+    /// # Errors
+    /// As [`Plan::scenario`].
+    pub fn scenario_apart(&self, point: usize) -> Result<Scenario, SweepError> {
+        let apart = self.scenario(point)?.modify(|s| {
+            if let Some(trace) = &mut s.path.trace {
+                trace.file = self.folder().join(&trace.file).display().to_string();
+            }
+        });
+        apart.map_err(|error| self.refused(point, error))
+    }
+
     /// The digest of the recordings that a point's scenario names; empty if it names none.
     fn recordings_of(&self, point: usize) -> &str {
         let own = if self.reads_recordings { point } else { 0 };

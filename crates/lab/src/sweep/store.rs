@@ -142,7 +142,7 @@ impl Loaded {
     pub fn account(&self) -> Option<String> {
         let counts = [
             (self.taken, "taken from an earlier run"),
-            (self.others, "of other points or seeds not asked for"),
+            (self.others, "of points, seeds or batches not asked for"),
             (self.torn, "torn or changed, run again"),
             (self.again, "that came to nothing, run again"),
         ];
