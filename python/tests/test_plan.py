@@ -41,7 +41,7 @@ def test_starts_are_those_of_the_command():
     ("call", "words", "hint"),
     [
         (lambda: fairpace.plan_wireless([fairpace.FlowNeed(throughput="1 Mbit/s")]), "throughput|delivers", "possible is"),
-        (lambda: fairpace.plan_wireless([fairpace.FlowNeed(rtt="85")]), "`rtt` is `85`", "allowed is"),
+        (lambda: fairpace.plan_wireless([fairpace.FlowNeed(rtt="85")]), "`rtt` is `85`", "has no unit"),
         (lambda: fairpace.plan_wireless([fairpace.FlowNeed()], scheme="sometimes"), "sometimes", "persistent"),
         (lambda: fairpace.plan_wireless([fairpace.FlowNeed()], slots=(3, 2)), "slots", "allowed is"),
         (lambda: fairpace.plan_quick_start("2 Gbit/s"), "2 Gbit/s", None),

@@ -3,6 +3,8 @@
 //!
 //! - Packets of equal size, mark and destination that a session gives in one go leave as one batch;
 //!   a batch never spans two classes, because the kernel puts one mark on all of it.
+//! - A router gets a batch of this machine's other namespaces whole, and drops it whole if its first packet is too large, a shorter last
+//!   one included. So packets whose arrival is evidence for itself ([`Outbox::push_alone`]) share no batch with anything.
 //! - No room in the kernel: what is left is kept and tried again after a [`Backoff`]; the driver
 //!   does not ask its session for more meanwhile. After [`GIVE_UP`] it is dropped.
 //! - Anything else that fails is dropped and counted, and the socket left alone for a moment. The
@@ -66,6 +68,23 @@ impl Outbox {
         self.bytes.extend_from_slice(bytes);
         self.last = bytes.len();
         self.count += 1;
+    }
+
+    /// A packet that leaves at once, and whose fate is no other packet's.
+    pub(crate) fn push_alone(
+        &mut self,
+        io: &mut impl DatagramIo,
+        now: Instant,
+        bytes: &[u8],
+        mark: Mark,
+        to: Option<SocketAddr>,
+    ) {
+        if !self.flush(io, now) {
+            self.not_sent += 1;
+            return;
+        }
+        self.push(io, now, bytes, mark, to);
+        self.flush(io, now);
     }
 
     /// A packet with a Quick-Start option, which leaves by itself and at once, to the connected peer.
@@ -221,6 +240,19 @@ mod tests {
         out.push(&mut io, at(0), &[0; 40], NORMAL, None);
         assert!(out.flush(&mut io, at(0)));
         assert_eq!(io.left, [(2, 200, NORMAL), (3, 300, LOW), (2, 140, NORMAL), (1, 40, NORMAL)]);
+    }
+
+    #[test]
+    fn a_packet_that_is_evidence_leaves_with_no_other_and_in_its_turn() {
+        let (mut out, mut io) = (Outbox::default(), Scripted::default());
+        out.push(&mut io, at(0), &[0; 100], NORMAL, None);
+        out.push(&mut io, at(0), &[0; 100], NORMAL, None);
+        out.push_alone(&mut io, at(0), &[0; 100], NORMAL, None);
+        out.push_alone(&mut io, at(0), &[0; 40], NORMAL, None);
+        assert_eq!(io.left, [(2, 200, NORMAL), (1, 100, NORMAL), (1, 40, NORMAL)], "at once");
+        out.push(&mut io, at(0), &[0; 30], NORMAL, None);
+        assert!(out.flush(&mut io, at(0)));
+        assert_eq!(io.left.last(), Some(&(1, 30, NORMAL)));
     }
 
     #[test]

@@ -566,7 +566,10 @@ impl<'a> Running<'a> {
                     self.outbox.set_fragments(io, now, d.fragments);
                     match &d.quick_start {
                         Some(option) => self.outbox.push_option(io, now, bytes, mark, option),
-                        None => self.outbox.push(io, now, bytes, mark, None),
+                        None if TOLD_OF.contains(&d.what) => self.outbox.push(io, now, bytes, mark, None),
+                        // Behind a packet that is too large for the path they would be lost with it: then nothing tells that it is the
+                        // size, and the path seems dead.
+                        None => self.outbox.push_alone(io, now, bytes, mark, None),
                     }
                     self.heed_mtu(io);
                     given += 1;

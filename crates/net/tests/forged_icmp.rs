@@ -2,29 +2,16 @@
 
 mod common;
 
-use common::{loopback, run_beside};
+use common::{loopback, network, run_beside};
 use fairpace_media::ConstantSource;
 use fairpace_net::receive::ReceiveReport;
 use fairpace_net::send::{self, SendEnd, SendReport};
 use fairpace_rtp::What;
 use fairpace_units::{Bytes, Duration, Rate};
-use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-
-/// A network of this thread's own, with a loopback device; `None`, and why, where that is not allowed.
-fn network() -> Option<()> {
-    if let Err(e) = unshare(CloneFlags::CLONE_NEWNET) {
-        println!("skipped: a network of its own needs root: {e}");
-        return None;
-    }
-    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().expect("`ip` of iproute2");
-    assert!(up.success());
-    Some(())
-}
 
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let (words, _) = bytes.as_chunks::<2>();

@@ -20,7 +20,7 @@ pub(crate) fn in_known_thread<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     Python::attach(|py| py.detach(work))
 }
 
-/// What is handed to a method, with its fields: `Acked(seq=4, size=1000, ...)`.
+/// An object that is handed to a method, with its fields: `Acked(seq=4, size=1000, ...)`.
 pub(crate) fn shown(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     let field = |name: &&str| Ok(format!("{name}={}", object.getattr(*name)?.repr()?));
     let fields = fields.iter().map(field).collect::<PyResult<Vec<String>>>()?;

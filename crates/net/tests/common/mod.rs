@@ -5,9 +5,27 @@
 use fairpace_net::receive::{ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, SendReport};
 use fairpace_net::{Buffers, Clock, NetError, UdpSocket};
+use nix::sched::{CloneFlags, unshare};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+/// A network of this thread's own, with a loopback device; `None`, and why, where that is not allowed.
+pub fn network() -> Option<()> {
+    if let Err(e) = unshare(CloneFlags::CLONE_NEWNET) {
+        println!("skipped: a network of its own needs root: {e}");
+        return None;
+    }
+    ip("link set lo up");
+    Some(())
+}
+
+/// `ip` of iproute2 in this thread's network.
+pub fn ip(words: &str) {
+    let done = Command::new("ip").args(words.split(' ')).status().expect("`ip` of iproute2");
+    assert!(done.success(), "ip {words}");
+}
 
 /// A receiver that is open, and the configuration of a sender to it.
 pub fn loopback() -> (Receiver, SendConfig, Clock) {
