@@ -52,7 +52,7 @@ enum Handshake {
 pub(super) struct Hearing {
     /// The client's; none before the first.
     host: Option<IpAddr>,
-    /// What has gone to earlier clients, and to which.
+    /// Questions that have gone to earlier clients, and to which.
     elsewhere: VecDeque<(IpAddr, Proof)>,
     bytes: Budget,
     packets: Budget,
@@ -258,7 +258,7 @@ mod tests {
         relay.next(forger, true);
         assert!(relay.may_send(&srt(INDUCTION, 9)));
         assert!(!calls(&mut relay, victim, 9));
-        // What is remembered is bounded.
+        // Memory is bounded.
         for n in 0..1_000_u32 {
             assert!(calls(&mut relay, [10, 0, (n >> 8) as u8, n as u8].into(), 100 + n));
         }
