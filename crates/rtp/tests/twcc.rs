@@ -96,25 +96,46 @@ fn packets_of_a_lost_report_are_neither_lost_nor_acknowledged() {
     assert!((0.70..0.80).contains(&acked), "{acked}");
 }
 
+/// Makes a report, which stands alone in its datagram's rest, say that each packet told of has arrived.
+fn call_all_received(report: &mut Vec<u8>) {
+    let count = u16::from_be_bytes([report[14], report[15]]);
+    report.truncate(20);
+    report.extend((0x2000 | count).to_be_bytes());
+    report.extend(vec![0; usize::from(count)]);
+    while !report.len().is_multiple_of(4) {
+        report.push(0);
+    }
+    let words = report.len() / 4 - 1;
+    report[2..4].copy_from_slice(&(words as u16).to_be_bytes());
+}
+
 #[test]
 fn a_report_that_claims_what_has_not_arrived_is_refused_and_the_third_ends_the_flow() {
-    let mut p = over(config(), "rcs", &[]);
-    p.forward.disturb = lossy(5, 0.2);
-    // "Not received" becomes "received": in vectors of two bits, 00 to 01; the deltas that are missing then are the padding.
+    let mut p = over(config(), "fixed", &[("rate", "200 pkt/s")]);
+    // Every second packet is lost, so that no report could say in truth that all of its packets have arrived.
+    let mut n = 0;
+    p.forward.disturb = Box::new(move |_, w| {
+        n += u32::from(w.what == What::Media);
+        if w.what == What::Media && n % 2 == 0 { vec![] } else { vec![(Duration::ZERO, w)] }
+    });
     p.back.disturb = Box::new(|_, mut w| {
         if is_twcc(&w) {
-            let (claims, twcc) = (24, 24 + 20);
-            assert_eq!(w.bytes[claims + 1], 205);
-            let chunk = u16::from_be_bytes([w.bytes[twcc], w.bytes[twcc + 1]]);
-            if chunk >> 14 == 3 && chunk & 0x3000 != 0 && chunk & 0x0c00 == 0 {
-                w.bytes[twcc] |= 0x04;
-            }
+            // Behind the claims.
+            let mut report = w.bytes.split_off(24);
+            call_all_received(&mut report);
+            w.bytes.extend(report);
         }
         vec![(Duration::ZERO, w)]
     });
-    p.run_until(at(30.0));
-    assert!(p.sender.stats().rejected.nonce + p.sender.stats().rejected.unsent > 0, "{:?}", p.sender.stats().rejected);
-    assert!(p.stopped.is_none_or(|(_, reason)| reason == StopReason::PeerLied), "{:?}", p.stopped);
+    p.run_until(at(5.0));
+    let rejected = p.sender.stats().rejected;
+    let (when, reason) = p.stopped.expect("found out");
+    assert_eq!(reason, StopReason::PeerLied);
+    // The first media at 0.1 s, and 100 ms for a report of it; three reports of 50 ms.
+    assert!(when < at(0.45), "{when}");
+    assert_eq!((rejected.nonce, rejected.malformed, rejected.unsent), (3, 0, 0), "{rejected:?}");
+    // The first report told of the first packet alone, which had come.
+    assert_eq!(p.sender.flow().counters().data.acked, 1, "not one false acknowledgement was credited");
 }
 
 /// T1b. A receiver that proves nothing, and says that all has arrived.
@@ -143,16 +164,8 @@ fn a_receiver_that_proves_nothing_and_tells_of_a_number_left_out_ends_the_flow()
             if is_twcc(&w) {
                 // Without claims; and each packet told of has arrived.
                 w.bytes.drain(..24);
-                let count = u16::from_be_bytes([w.bytes[14], w.bytes[15]]);
                 if lies {
-                    w.bytes.truncate(20);
-                    w.bytes.extend((0x2000 | count).to_be_bytes());
-                    w.bytes.extend(vec![0; usize::from(count)]);
-                    while w.bytes.len() % 4 != 0 {
-                        w.bytes.push(0);
-                    }
-                    let words = w.bytes.len() / 4 - 1;
-                    w.bytes[2..4].copy_from_slice(&(words as u16).to_be_bytes());
+                    call_all_received(&mut w.bytes);
                 }
             }
             vec![(Duration::ZERO, w)]
