@@ -10,6 +10,7 @@
 
 mod alone;
 mod args;
+mod capture;
 mod cmd;
 mod confine;
 mod demo;

@@ -29,6 +29,11 @@ pub(crate) struct Stats {
 pub(crate) struct Lost(Arc<Mutex<Option<Failure>>>);
 
 impl Lost {
+    /// Something could not be written; the first failure counts.
+    pub(crate) fn tell(&self, failure: impl FnOnce() -> Failure) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(failure);
+    }
+
     /// # Errors
     /// The first failure to write a line.
     pub(crate) fn outcome(&self) -> Outcome {
@@ -101,10 +106,7 @@ impl Stats {
                 note(false, &format!("note: no more lines to {}: {e}", self.name));
                 self.out = None;
                 if e.kind() != io::ErrorKind::BrokenPipe {
-                    let mut lost = self.lost.0.lock().unwrap_or_else(PoisonError::into_inner);
-                    lost.get_or_insert_with(|| {
-                        Failure::io(format!("cannot write all lines of {}: {e}", self.name), &e)
-                    });
+                    self.lost.tell(|| Failure::io(format!("cannot write all lines of {}: {e}", self.name), &e));
                 }
             }
             _ => {}

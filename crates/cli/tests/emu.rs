@@ -4,15 +4,17 @@
 #![allow(clippy::disallowed_methods, reason = "the test waits until another run in real time is over")]
 
 mod common {
+    pub(crate) mod capture;
     pub(crate) mod turn;
 }
 
+use common::capture::{PACKET, STATISTICS, blocks};
 use common::turn::{BUSY, wait_for};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PRIVILEGE: i32 = 4;
 
@@ -309,6 +311,44 @@ rate = \"100 kbit/s\"
         Some(800),
         "full packets are as long as they should be"
     );
+}
+
+#[test]
+fn the_capture_of_a_run_in_real_time_that_is_killed_holds_all_but_the_last_second() {
+    let dir = folder("killed");
+    let (file, capture, out) = (dir.join("s.toml"), dir.join("x.pcapng"), dir.join("results"));
+    let body = "duration = \"60 s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"40 ms\"\n[[flows]]\ncontroller = \"constant\"\nrate = \"400 kbit/s\"\n";
+    std::fs::write(&file, body).unwrap();
+    let [file, pcap, out] = [&file, &capture, &out].map(|p| p.to_str().unwrap());
+    let until = Instant::now() + Duration::from_secs(300);
+    loop {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairpace"));
+        command.args(["run", file, "--world", "emu", "--quiet", "--out", out, "--pcap", pcap]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if blocks(&capture, PACKET) >= 20 || begun.elapsed() > Duration::from_secs(20) {
+                let before = blocks(&capture, PACKET);
+                std::thread::sleep(Duration::from_secs(2));
+                child.kill().unwrap();
+                child.wait().unwrap();
+                // Fifty packets a second or so, each sent and received; two seconds have gone by, of which the last may be lost.
+                let after = blocks(&capture, PACKET);
+                assert!(before >= 20 && after >= before + 40, "{before} packets, {after} two seconds later");
+                assert_eq!(blocks(&capture, STATISTICS), 0, "a capture without statistics was cut off");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        match ended.code() {
+            Some(BUSY) if Instant::now() < until => std::thread::sleep(Duration::from_millis(200)),
+            Some(PRIVILEGE) => return println!("skipped: no namespaces here"),
+            code => panic!("it ended with {code:?}"),
+        }
+    }
 }
 
 /// Root in namespaces of our own may not write where another user may: known before the run, not after it.

@@ -4,9 +4,12 @@
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
 mod common {
+    #[allow(dead_code, reason = "each test file uses its part")]
+    pub(crate) mod capture;
     pub(crate) mod turn;
 }
 
+use common::capture::{PACKET, blocks};
 use common::turn::{BUSY, wait_for};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeSet;
@@ -105,6 +108,19 @@ fn helper_ping() {
             println!(" rtt={} ", sent.elapsed().as_micros());
         }
     }
+}
+
+/// Twenty datagrams to `$FAIRPACE_FAR`, 20 ms apart; then nothing.
+#[test]
+#[ignore = "runs behind a link"]
+fn helper_datagrams() {
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+    for _ in 0..20 {
+        // The far kernel's refusals are no matter.
+        let _ = socket.send_to(&[0; 100], (std::env::var("FAIRPACE_FAR").unwrap().as_str(), 5001));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(60));
 }
 
 /// Takes one connection on `$PORT`, both families, and gives back all that comes.
@@ -281,6 +297,39 @@ fn tcp_goes_through_a_recorded_link_to_what_is_served() {
         assert!(left <= came && left <= could + 1_500, "{line}: {left} of {came} left, {could} could");
     }
     assert!(left > 200_000, "{left}");
+}
+
+/// Of a pause, too: whoever flushes with the next packet alone has kept back what came before it.
+#[test]
+fn a_killed_shell_leaves_its_logs_and_its_capture_though_nothing_comes_any_more() {
+    let _turn = turn();
+    if !possible() {
+        return;
+    }
+    let files @ [up, down, pcap] = &["killed.up", "killed.down", "killed.pcapng"].map(file);
+    let [up_path, down_path, pcap_path] = files.each_ref().map(|f| f.to_str().unwrap());
+    let logs = ["--up-log", up_path, "--down-log", down_path, "--pcap", pcap_path, "--force"];
+    let script = format!("echo ready; exec {}", helper("helper_datagrams"));
+    let command = ["--delay", "10ms", "-q"].into_iter().chain(logs).chain(["--", "sh", "-c", &script]);
+    let mut child = start(&command.collect::<Vec<_>>());
+    // Lines of datagrams of 128 bytes: those that came, and those that left.
+    let lines = |kind: &str| {
+        let text = fs::read_to_string(up).unwrap_or_default();
+        let of = |line: &&str| line.split(' ').collect::<Vec<_>>().get(1..3) == Some(&[kind, "128"]);
+        text.lines().filter(of).count()
+    };
+    let all = || lines("+") >= 20 && lines("-") >= 20 && blocks(pcap, PACKET) >= 40;
+    let until = Instant::now() + Duration::from_secs(15);
+    while !all() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let found = (lines("+"), lines("-"), blocks(pcap, PACKET));
+    assert!(all(), "datagrams that came and that left, packets of the capture: {found:?}");
+    // The far kernel has refused some of them.
+    let down = fs::read_to_string(down).unwrap();
+    assert!(down.lines().any(|line| line.contains(" + ")) && down.ends_with('\n'), "{down}");
 }
 
 /// A scenario that a relay takes.

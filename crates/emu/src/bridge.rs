@@ -355,6 +355,11 @@ impl<P: Port> Bridge<P> {
         }
     }
 
+    /// Nothing has come for a while, and nothing was due.
+    pub(crate) fn nothing_came(&mut self, now: Instant) {
+        self.capture.nothing_came(now);
+    }
+
     /// The record of the bridge at its end.
     pub(crate) fn finish(mut self) -> Ended {
         self.look_at_kernel_drops();

@@ -3,19 +3,22 @@
 
 use crate::ip::Header;
 use fairpace_sim::{PacketFate, PcapWriter};
-use fairpace_units::Instant;
+use fairpace_units::{Duration, Instant};
 use std::io::{self, Write};
 
 /// Bytes looked at of each packet, of which its headers are kept, and nothing of what they carry.
 const SNAP: usize = 256;
 /// Of what is no IP packet as much as its shortest header has.
 const LEAST: usize = 20;
+/// So often a stream is flushed at least, though nothing comes.
+const FLUSHED_EACH: Duration = Duration::from_secs(1);
 
 /// Where packets are written down.
 #[derive(Default)]
 pub(crate) struct Capture {
     memory: Option<PcapWriter<Vec<u8>>>,
     stream: Option<PcapWriter<Box<dyn Write + Send>>>,
+    flush_at: Instant,
 }
 
 impl Capture {
@@ -24,6 +27,15 @@ impl Capture {
         Capture {
             memory: memory.then(|| PcapWriter::new(Vec::new(), links.to_vec())),
             stream: stream.map(|stream| PcapWriter::new(stream, links.to_vec())),
+            flush_at: Instant::ZERO,
+        }
+    }
+
+    /// The writer flushes with the first packet of each second: after a pause the last ones before it are still to be.
+    pub(crate) fn nothing_came(&mut self, now: Instant) {
+        if let Some(writer) = self.stream.as_mut().filter(|_| now >= self.flush_at) {
+            self.flush_at = now + FLUSHED_EACH;
+            writer.flush();
         }
     }
 

@@ -346,6 +346,7 @@ fn turn(bridge: &mut Bridge<Device>, waiter: &mut Waiter, stop: &AtomicBool) -> 
             let begin = clock.now();
             if look_up <= begin {
                 look_up = begin + LOOK_UP;
+                bridge.nothing_came(begin);
             }
             let until = bridge.next().min(look_up);
             let there = Side::BOTH.map(|side| bridge.port(side).map(AsFd::as_fd));

@@ -37,6 +37,7 @@ pub use ip::Ip;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plan::{End, Plan, Plans};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,9 +48,13 @@ const PORT: u16 = 5004;
 /// The stop flag is looked at this often, and flows are told to stop within it.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
+/// Where the packets of a run go while it goes on.
+pub type Packets = Box<dyn Write + Send>;
+
 /// Runs the scenario in real time with as many seeds as asked for ([`Seeds::Enough`]: the fewest), one after the other.
 /// The process is in `sandbox`, and nobody else runs in real time on the machine. This thread has no right afterwards.
-/// With a store each seed is on disk as soon as it is finished, and those that are there are not run again.
+/// With a store each seed is on disk as soon as it is finished, and those that are there are not run again. `capture` gets every packet
+/// of the first seed as pcapng while it runs; without it what [`Record::pcap`] asks for is kept in memory.
 ///
 /// # Errors
 /// The scenario has what this world has not, the system refuses, or nothing was finished before the stop flag.
@@ -58,6 +63,7 @@ pub fn run(
     options: &RunOptions,
     ip: Ip,
     sandbox: &Sandbox,
+    capture: Option<Packets>,
     store: Option<&mut Store>,
     hooks: &Hooks<'_>,
 ) -> Result<RunSet, RunError> {
@@ -68,7 +74,9 @@ pub fn run(
     let digest = digest_of(EMULATED, scenario);
     let is_kept = |seed: &u64| !options.record.pcap && store.as_ref().is_some_and(|store| store.has(&digest, *seed));
     let seeds = (scenario.seed.get()..).take(wanted).filter(|seed| !is_kept(seed));
-    let prepared = Prepared::new(seeds.map(|seed| (scenario.clone(), seed, options.record)), ip, sandbox, hooks)?;
+    let record = Record { pcap: options.record.pcap && capture.is_none(), ..options.record };
+    let runs = seeds.map(|seed| (scenario.clone(), seed, record));
+    let prepared = Prepared::with_capture(runs, ip, sandbox, capture, hooks)?;
     let emulate = |s: &Scenario, seed: u64, _: Record, hooks: &Hooks<'_>| prepared.run(s, seed, hooks);
     let options = RunOptions { seeds: Seeds::Count(wanted), ..*options };
     run_in(World::RealTime(&emulate), scenario, &options, store, &Hooks { threads: 1, ..*hooks })
@@ -124,6 +132,17 @@ impl Prepared {
         sandbox: &Sandbox,
         hooks: &Hooks<'_>,
     ) -> Result<Prepared, RunError> {
+        Prepared::with_capture(runs, ip, sandbox, None, hooks)
+    }
+
+    /// The first of the runs has its packets written to `capture`.
+    fn with_capture(
+        runs: impl IntoIterator<Item = (Scenario, u64, Record)>,
+        ip: Ip,
+        sandbox: &Sandbox,
+        mut capture: Option<Packets>,
+        hooks: &Hooks<'_>,
+    ) -> Result<Prepared, RunError> {
         let runs: Vec<_> = runs.into_iter().collect();
         let files = |(scenario, ..): &(Scenario, u64, Record)| FILES + FILES_PER_FLOW * flows_of(scenario);
         let wanted = runs.iter().map(files).sum::<u64>() + FILES;
@@ -134,7 +153,8 @@ impl Prepared {
                 return Err(RunError::Interrupted);
             }
             let config = sim_config(&scenario, seed, record)?;
-            ready.push(Some(Ready::new(scenario, seed, config, ip, sandbox).map_err(RunError::world)?));
+            let set_up = Ready::new(scenario, seed, config, ip, sandbox, capture.take());
+            ready.push(Some(set_up.map_err(RunError::world)?));
         }
         fairpace_emu::drop_privileges().map_err(RunError::world)?;
         Ok(Prepared { runs: Mutex::new(ready) })
@@ -172,7 +192,14 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(scenario: Scenario, seed: u64, config: SimConfig, ip: Ip, sandbox: &Sandbox) -> Result<Ready, EmuError> {
+    fn new(
+        scenario: Scenario,
+        seed: u64,
+        config: SimConfig,
+        ip: Ip,
+        sandbox: &Sandbox,
+        capture: Option<Packets>,
+    ) -> Result<Ready, EmuError> {
         if ip == Ip::V6 && !fairpace_emu::sandbox::has_ipv6() {
             let allowed = "IPv4 only: this kernel has no IPv6".to_owned();
             return Err(EmuError::Config { field: "ipv6", found: "given".to_owned(), allowed });
@@ -187,7 +214,7 @@ impl Ready {
         let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
         // Segments that leave together are not joined: each is to be acknowledged for itself.
         let limits = packet_time(&config).map_or_else(Limits::default, Limits::for_packet_time);
-        let options = TestbedOptions { offload: false, limits, ..TestbedOptions::new(senders, receivers) };
+        let options = TestbedOptions { offload: false, limits, capture, ..TestbedOptions::new(senders, receivers) };
         let testbed = Testbed::open(&network, options)?;
         let flows = plans.flows.into_iter().map(|plan| Ok((plan.stop, early(plan, &testbed, ip)?)));
         let flows = flows.collect::<Result<_, EmuError>>()?;

@@ -41,7 +41,8 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let (sim, real) = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let sim = run::run_in(World::Sim, &simulated, &options, Some(&mut of_sim.store), hooks)?;
         let store = Some(&mut of_real.store);
-        Ok::<_, RunError>((sim, fairpace_realtime::run(&scenario, &options, args.real.ip(), &sandbox, store, hooks)?))
+        let real = fairpace_realtime::run(&scenario, &options, args.real.ip(), &sandbox, None, store, hooks)?;
+        Ok::<_, RunError>((sim, real))
     })?;
     let found = differences(&sim, &real);
     for (folder, set) in [(of_sim, &sim), (of_real, &real)] {

@@ -2,6 +2,7 @@
 
 use crate::alone;
 use crate::args::{Compare, Results, Run, Seeds as SeedArgs, World};
+use crate::capture::Capture;
 use crate::error::{Failure, OCCUPIED, Outcome, code};
 use crate::outputs;
 use crate::provenance::Provenance;
@@ -54,19 +55,27 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     };
     let stop = Stop::install()?;
     let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
+    // In real time packets go to the file as they come; a simulation's are there at its end.
+    let pcap = args.pcap.as_ref().filter(|_| real.is_some());
+    let (capture, stream) = pcap.map(|file| Capture::create(file, args.results.force)).transpose()?.unzip();
     let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let store = Some(&mut folder.store);
         match &real {
             None => run::run_in(study::World::Sim, &scenario, &options, store, hooks),
-            Some((_, sandbox)) => fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, store, hooks),
+            Some((_, sandbox)) => {
+                fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, stream, store, hooks)
+            }
         }
     })?;
-    if let Some(file) = &args.pcap {
-        let packets = set.runs.first_mut().and_then(|r| r.pcapng.take()).unwrap_or_default();
-        outputs::write_whole(file, &packets, args.results.force)?;
-    }
+    let packets = set.runs.first_mut().and_then(|r| r.pcapng.take()).unwrap_or_default();
     finish(folder, &set, &provenance, &manifest, args.results.quiet)?;
     write_page(&dir.join("report.html"), &folder::run_page(&dir)?)?;
+    // Behind the results: packets that find no room take nothing else along.
+    match (&args.pcap, capture) {
+        (_, Some(capture)) => capture.finish()?,
+        (Some(file), None) => outputs::write_whole(file, &packets, args.results.force)?,
+        (None, None) => {}
+    }
     let mut out = std::io::stdout().lock();
     if args.results.json {
         writeln!(out, "{}", set.json())?;

@@ -11,6 +11,7 @@ mod log;
 
 use crate::alone;
 use crate::args::Shell as Args;
+use crate::capture::Capture;
 use crate::cmd::relay::{drops, passed};
 use crate::error::{Failure, Outcome};
 use crate::term::note;
@@ -27,7 +28,7 @@ use nix::unistd::{getpgrp, tcgetpgrp, tcsetpgrp};
 use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ const MARK: &str = "FAIRPACE_SHELL";
 const GRACE: Duration = Duration::from_secs(5);
 /// Signals are looked at this often.
 const LOOK_UP: Duration = Duration::from_millis(20);
+/// And the logs this often, for lines that nobody has written after a pause.
+const LOOK_AT_LOGS: Duration = Duration::from_millis(100);
 
 /// The far end of the path.
 enum Around {
@@ -63,7 +66,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // Before files are made: they may be those of the run that has it.
     let lock = alone::take(args.quiet)?;
     let mut files = Files::new(args.force);
-    let pcap = args.pcap.as_ref().map(|f| files.create(f)).transpose()?;
+    let pcap = args.pcap.as_ref().map(|f| Ok::<_, Failure>(Capture::of(files.create(f)?, f))).transpose()?;
+    let (capture, stream) = pcap.unzip();
     let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;
     let log = log::Log::create(args, [&link.up, &link.down], &mut files)?;
 
@@ -93,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     options.mtu = mtu;
     options.stray = Some(0);
     options.far_end = far_end;
-    options.capture = pcap.map(|file| Box::new(BufWriter::new(file)) as _);
+    options.capture = stream;
     options.observer = log.observer();
     let testbed = Testbed::open(&config, options)?;
     let device = format!("fairpace{network}");
@@ -123,7 +127,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let inside = Inside::start(running.namespace(Side::Senders), Program { environment, ..program })?;
     drop_privileges()?;
     files.keep();
-    let ended = signals.wait_for(&inside)?;
+    let mut look = Instant::ZERO;
+    let ended = signals.wait_for(&inside, || {
+        let now = running.now();
+        if now >= look {
+            look = now + LOOK_AT_LOGS;
+            log.flush(now);
+        }
+    })?;
     let served = serve.as_ref().map(|s| s.wait(Duration::ZERO)).transpose()?.flatten();
     drop(serve);
     take_terminal_back();
@@ -141,6 +152,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let path = args.report.as_deref().unwrap_or_else(|| Path::new(""));
         writeln!(file, "{text}").map_err(|e| Failure::file("write", path, &e))?;
     }
+    capture.map_or(Ok(()), Capture::finish)?;
     if ended == 0 { Ok(()) } else { Err(Failure::silent(ended)) }
 }
 
@@ -214,8 +226,9 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Waits for the command's end and gives its code. A command that is asked to end and does not is killed.
-    fn wait_for(&self, inside: &Inside) -> Outcome<u8> {
+    /// Waits for the command's end and gives its code; meanwhile calls `beside` again and again. A command that is asked to end and does
+    /// not is killed.
+    fn wait_for(&self, inside: &Inside, mut beside: impl FnMut()) -> Outcome<u8> {
         let clock = Clock::start();
         let terminal = File::open("/dev/tty").is_ok();
         let mut patience: Option<Instant> = None;
@@ -223,6 +236,7 @@ impl Signals {
             if let Some(code) = inside.wait(LOOK_UP)? {
                 return Ok(code);
             }
+            beside();
             let key = self.keys.swap(false, Ordering::Relaxed);
             if self.end.swap(false, Ordering::Relaxed) || (key && !terminal) {
                 inside.signal(Signal::SIGTERM);

@@ -11,6 +11,8 @@
 //!
 //! Differences: bytes are those of IP (mahimahi's include 4 of its device); every drop is told, not only the queue's;
 //! a link of variable rate that is no mahimahi trace has no `#` lines, nor has one without limit.
+//!
+//! A line waits for those that may still come before it, which takes as long as the link's propagation; a second later it is on disk.
 
 use super::files::Files;
 use crate::args::Shell as Args;
@@ -26,6 +28,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of one opportunity.
 const OPPORTUNITY: u64 = 1_500;
+/// So often the lines that are known go to disk, by whoever notes packets.
+const FLUSHED_EACH: Duration = Duration::from_millis(500);
+/// And if nobody does, so much later.
+const NOTHING_CAME: Duration = Duration::from_millis(250);
+/// Packets may be noted so long after their instant, when the emulator is late.
+const LATE: Duration = Duration::from_millis(100);
 
 /// The logs of both ways, as far as they are asked for.
 #[derive(Clone)]
@@ -48,6 +56,14 @@ impl Log {
     pub(super) fn observer(&self) -> Option<Box<dyn Observer>> {
         let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(Option::is_some);
         asked.then(|| Box::new(self.clone()) as _)
+    }
+
+    /// Lines that are known go to disk, though nothing comes: a shell that is killed after a pause has the lines from before it.
+    pub(super) fn flush(&self, now: Instant) {
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for way in ways.iter_mut().flatten() {
+            way.flush_after_a_pause(now);
+        }
     }
 
     /// Everything is on disk, or the reason why not.
@@ -84,6 +100,7 @@ struct Way {
     /// Lines that an earlier one may still come before: of a departure one hears when the packet arrives.
     waiting: BTreeMap<(Instant, u64), String>,
     lines: u64,
+    flush_at: Instant,
 }
 
 impl Way {
@@ -99,6 +116,7 @@ impl Way {
             opportunities: Opportunities::of(&link.rate),
             waiting: BTreeMap::new(),
             lines: 0,
+            flush_at: Instant::ZERO,
         })
     }
 
@@ -107,7 +125,7 @@ impl Way {
         let (at, line) = match event.fate {
             PacketFate::Sent => (event.at, format!("{} + {size}", ms(event.at))),
             PacketFate::Received => {
-                let at = Instant::ZERO + event.at.since(Instant::ZERO).saturating_sub(self.propagation);
+                let at = self.known(event.at);
                 let stay = ms(at).saturating_sub(ms(event.packet.sent_at));
                 (at, format!("{} - {size} {stay}", ms(at)))
             }
@@ -115,8 +133,31 @@ impl Way {
         };
         self.lines += 1;
         self.waiting.insert((at, self.lines), line);
-        let known = Instant::ZERO + event.at.since(Instant::ZERO).saturating_sub(self.propagation);
-        self.write_until(known);
+        self.write_until(self.known(event.at));
+        if event.at >= self.flush_at {
+            self.flush(event.at);
+        }
+    }
+
+    /// Up to when all lines are known at that instant.
+    fn known(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.since(Instant::ZERO).saturating_sub(self.propagation)
+    }
+
+    fn flush(&mut self, at: Instant) {
+        self.flush_at = at + FLUSHED_EACH;
+        if self.error.is_none() {
+            self.error = self.out.flush().err();
+        }
+    }
+
+    /// The emulator's thread does this itself while packets come, so that it need not wait for another one's lock.
+    fn flush_after_a_pause(&mut self, now: Instant) {
+        if now >= self.flush_at + NOTHING_CAME {
+            let safe = Instant::ZERO + now.since(Instant::ZERO).saturating_sub(LATE);
+            self.write_until(self.known(safe));
+            self.flush(now);
+        }
     }
 
     /// Writes everything before `until`, in order of time.

@@ -1,0 +1,119 @@
+//! The file of `--pcap` that the emulator's thread fills while packets move: on disk each second, and why it is not whole is kept for
+//! the end.
+
+use crate::error::{Failure, Outcome};
+use crate::outputs;
+use crate::stats::Lost;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The end of a run's command: another thread writes.
+pub(crate) struct Capture {
+    /// Of a file that was not there before: taken away again if no packet could have moved.
+    new: Option<PathBuf>,
+    begun: Arc<AtomicBool>,
+    lost: Lost,
+}
+
+impl Capture {
+    /// Makes the file as [`outputs::create`] does.
+    ///
+    /// # Errors
+    /// Those of [`outputs::create`].
+    pub(crate) fn create(path: &Path, force: bool) -> Outcome<(Capture, Box<dyn Write + Send>)> {
+        let is_new = !path.exists();
+        let (mut capture, writer) = Capture::of(outputs::create(path, force)?, path);
+        capture.new = is_new.then(|| path.to_owned());
+        Ok((capture, writer))
+    }
+
+    /// Of a file that is open already, and stays whatever happens.
+    pub(crate) fn of(file: File, path: &Path) -> (Capture, Box<dyn Write + Send>) {
+        let (begun, lost) = (Arc::new(AtomicBool::new(false)), Lost::default());
+        let writer =
+            Writer { out: BufWriter::new(file), path: path.to_owned(), begun: Arc::clone(&begun), lost: lost.clone() };
+        (Capture { new: None, begun, lost }, Box::new(writer))
+    }
+
+    /// The emulator is done with the file.
+    ///
+    /// # Errors
+    /// The first failure to write it.
+    pub(crate) fn finish(self) -> Outcome {
+        self.lost.outcome()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if let Some(path) = self.new.as_ref().filter(|_| !self.begun.load(Ordering::Relaxed)) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The emulator's end.
+struct Writer {
+    out: BufWriter<File>,
+    path: PathBuf,
+    begun: Arc<AtomicBool>,
+    lost: Lost,
+}
+
+impl Writer {
+    fn told<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|e| self.lost.tell(|| Failure::file("write", &self.path, e)))
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.told(written)
+    }
+
+    /// The first time when packets move, and not before.
+    fn flush(&mut self) -> io::Result<()> {
+        self.begun.store(true, Ordering::Relaxed);
+        let flushed = self.out.flush();
+        self.told(flushed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_is_there_from_the_first_flush_on_and_nothing_is_left_of_one_that_did_not_begin() {
+        let path = std::env::temp_dir().join(format!("fairpace-capture-{}", std::process::id()));
+        let (capture, mut writer) = Capture::create(&path, false).unwrap();
+        writer.write_all(b"the head").unwrap();
+        drop((writer, capture));
+        assert!(!path.exists());
+        let (capture, mut writer) = Capture::create(&path, false).unwrap();
+        writer.write_all(b"the head").unwrap();
+        writer.flush().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"the head", "while the run goes on");
+        drop(writer);
+        capture.finish().unwrap();
+        // One that was there stays, whatever becomes of the run.
+        drop(Capture::create(&path, true).unwrap());
+        assert!(path.exists());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        let (capture, mut writer) = Capture::create(Path::new("/dev/full"), false).unwrap();
+        writer.write_all(b"the head").unwrap();
+        writer.flush().unwrap_err();
+        let failure = capture.finish().unwrap_err();
+        assert_eq!(failure.code, crate::error::code::FAILED);
+        let said = failure.to_string();
+        assert!(said.contains("cannot write `/dev/full`") && said.contains("hint: the disk is full"), "{said}");
+    }
+}
