@@ -64,12 +64,12 @@ impl Failure {
         }
     }
 
-    /// A file named on the command line that cannot be written, found before anything is done.
+    /// A file named on the command line that cannot be written. The name is wrong, unless the disk is full.
     pub(crate) fn unwritable(path: &std::path::Path, error: &io::Error) -> Self {
-        let failure = Failure { code: code::USAGE, ..Failure::file("write", path, error) };
+        let failure = Failure::file("write", path, error);
         match failure.hint {
             Some(_) => failure,
-            None => failure.hint("is there such a folder, and may you write to it?"),
+            None => Failure { code: code::USAGE, ..failure }.hint("is there such a folder, and may you write to it?"),
         }
     }
 }
@@ -89,7 +89,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::silent(0),
-            _ => Failure::new(code::FAILED, format!("cannot write: {error}")),
+            _ => Failure::io(format!("cannot write: {error}"), &error),
         }
     }
 }

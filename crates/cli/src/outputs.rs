@@ -158,7 +158,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8], force: bool) -> Outcome {
         }
         _ => {}
     }
-    fairpace_lab::results::write_whole(path, bytes).map_err(|e| Failure::usage(e.to_string()))
+    fairpace_lab::results::write_whole(path, bytes).map_err(|e| Failure::unwritable(&e.path, &e.error))
 }
 
 #[cfg(test)]

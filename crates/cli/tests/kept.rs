@@ -3,12 +3,14 @@
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
 mod common {
+    pub(crate) mod capture;
     pub(crate) mod program;
     pub(crate) mod turn;
     #[allow(dead_code, reason = "each test file uses its part")]
     pub(crate) mod wire;
 }
 
+use common::capture::{PACKET, STATISTICS, blocks};
 use common::program::{command, folder, text};
 use common::turn::wait_for;
 use common::wire::{json, listening, listening_with_messages};
@@ -47,26 +49,6 @@ fn is_cut_off(recording: &Path) -> bool {
     IvfReader::new(&std::fs::read(recording).unwrap()[..], "recording").unwrap().is_cut_off()
 }
 
-/// Packets of a pcapng file whose blocks are whole, from its beginning.
-fn packets(capture: &Path) -> usize {
-    blocks(capture, 6)
-}
-
-/// Blocks of a kind.
-fn blocks(capture: &Path, wanted: u32) -> usize {
-    let bytes = std::fs::read(capture).unwrap();
-    let (mut at, mut count) = (0, 0);
-    while let Some(head) = bytes.get(at..at + 8) {
-        let [kind, len] = [0, 4].map(|i| u32::from_le_bytes(head[i..i + 4].try_into().unwrap()));
-        if len < 12 || bytes.len() < at + len as usize {
-            break;
-        }
-        count += usize::from(kind == wanted);
-        at += len as usize;
-    }
-    count
-}
-
 #[test]
 fn a_killed_receiver_and_a_killed_relay_leave_all_but_the_last_second() {
     for round in 0..3_u32 {
@@ -89,18 +71,18 @@ fn a_killed_receiver_and_a_killed_relay_leave_all_but_the_last_second() {
             assert!(began.elapsed() < Duration::from_secs(30), "nothing is received");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let (before, carried) = (pictures(&recording), packets(&capture));
+        let (before, carried) = (pictures(&recording), blocks(&capture, PACKET));
         std::thread::sleep(Duration::from_millis(2_000 + 170 * u64::from(round)));
         kill(receiver);
         kill(relay);
         sender.kill().unwrap();
         sender.wait().unwrap();
-        let (after, carried_after) = (pictures(&recording), packets(&capture));
+        let (after, carried_after) = (pictures(&recording), blocks(&capture, PACKET));
         // Two seconds have gone by, of which the last may be lost; the play-out holds back half a second of the first.
         let gained = after.1.saturating_sub(before.1);
         assert!(after.0 > before.0 && gained >= Duration::from_millis(900), "{before:?}, {after:?}");
         assert!(is_cut_off(&recording), "nothing says that the recording's end is missing");
-        assert_eq!(blocks(&capture, 5), 0, "a capture without statistics was cut off");
+        assert_eq!(blocks(&capture, STATISTICS), 0, "a capture without statistics was cut off");
         assert!(carried_after >= carried + 50, "{carried} packets, {carried_after} after two seconds more");
         for line in std::fs::read_to_string(&stats).unwrap().lines() {
             assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
@@ -119,6 +101,45 @@ fn a_full_disk_is_called_that() {
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("`/dev/full`: cannot write: ") && said.contains("hint: the disk is full"), "{said}");
+}
+
+/// A disk of 16 KiB that has no room left, in a mount namespace of its own.
+#[test]
+fn files_that_are_written_whole_find_the_disk_full_too() {
+    let dir = folder("kept").join("full");
+    let _ = std::fs::remove_dir_all(&dir);
+    let disk = dir.join("disk");
+    std::fs::create_dir_all(&disk).unwrap();
+    let scenario = dir.join("s.toml");
+    let link = "duration = \"2 s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"40 ms\"\n[[flows]]\ncontroller = \"rap\"\n";
+    std::fs::write(&scenario, link).unwrap();
+    let path = |p: PathBuf| p.to_str().unwrap().to_owned();
+    let (scenario, results) = (path(scenario), path(dir.join("results")));
+    let file = |name: &str| path(disk.join(name));
+    let (pcap, sdp, offer, page) = (file("x.pcapng"), file("x.sdp"), file("o.sdp"), file("x.html"));
+    let script = "
+        mount -t tmpfs -o size=16k tmpfs \"$1\" || exit 77
+        head -c 16k /dev/zero > \"$1/filler\"
+        shift
+        \"$@\" > /dev/null";
+    for (args, code) in [
+        (vec!["run", &scenario, "--quiet", "--out", &results], 0),
+        (vec!["run", &scenario, "--quiet", "--out", &results, "--pcap", &pcap], 1),
+        (vec!["report", &results, "--out", &page], 1),
+        (vec!["receive", "0", "-4", "--forward", "127.0.0.1:9", "--sdp", &sdp], 1),
+        (vec!["receive", "0", "-4", "--feedback-form", "rtp-tfrc", "--offer", &offer], 1),
+    ] {
+        let mut shell = std::process::Command::new("unshare");
+        shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(&disk);
+        let ran = shell.arg(env!("CARGO_BIN_EXE_fairpace")).args(&args).env("NO_COLOR", "1").output().unwrap();
+        let said = text(&ran.stderr);
+        if ran.status.code() == Some(77) || said.contains("Operation not permitted") {
+            return println!("skipped: nobody may mount here: {said}");
+        }
+        assert_eq!(ran.status.code(), Some(code), "{args:?}: {said}");
+        let is_told = said.contains("No space left on device") && said.contains("hint: the disk is full");
+        assert_eq!(is_told, code == 1, "{args:?}: {said}");
+    }
 }
 
 #[test]

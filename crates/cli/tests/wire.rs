@@ -211,7 +211,7 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (
             &["receive", "0", "--forward", &to, "--sdp", "/nowhere/x.sdp"],
             2,
-            &["`/nowhere/x.sdp` cannot be written", "hint: `--sdp FILE`"],
+            &["cannot write `/nowhere/x.sdp`", "hint: `--sdp FILE`"],
         ),
         (&["send", "/nowhere/clip.mp4", &to], 2, &["`/nowhere/clip.mp4`: cannot open", "hint: check the path"]),
         (&["demo", "/nowhere/clip.mp4"], 2, &["`/nowhere/clip.mp4`: cannot open"]),

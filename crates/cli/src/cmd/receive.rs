@@ -75,7 +75,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let described = forward.zip(sdp).map(|(to, path)| {
         let text = sdp::describe(to, payload_type, Codec::Vp8);
         let written = outputs::write_whole(&path, text.as_bytes(), args.force);
-        written.map(|()| (to, path)).map_err(|e| e.hint("`--sdp FILE` writes it elsewhere, --force over what is there"))
+        // The name may be nobody's choice; a full disk has its own remedy.
+        written.map(|()| (to, path)).map_err(|e| match e.code {
+            code::USAGE => e.hint("`--sdp FILE` writes it elsewhere, --force over what is there"),
+            _ => e,
+        })
     });
     let described = described.transpose()?;
     if let Some(path) = &args.offer {
