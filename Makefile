@@ -12,7 +12,7 @@
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, hours of fuzzing, a simulated day of every scheme, every
 #                   fault with every controller, forged feedback, each defence taken out, 200 kills, attacks from outside, the
-#                   book page by page in a browser
+#                   book page by page in a browser, dependencies by deny.toml where cargo-deny is installed
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 #   make install-fsocket  FlowSocket for programs in C: libraries, header, pkg-config file, man pages (PREFIX, LIBDIR, DESTDIR)
@@ -143,6 +143,7 @@ soak: packages-test build book
 	scripts/kills --only sweep --kills 200
 	scripts/attacks
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
+	scripts/deny
 
 # Built without its web server, which brings half of the crates.
 MDBOOK = 0.5.4
