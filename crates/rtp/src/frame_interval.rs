@@ -10,6 +10,8 @@
 //!
 //! The message is behind each of the sender's reports.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::rtcp::{self, App, NAME};
 use crate::wire::{Put, Reader, micros};

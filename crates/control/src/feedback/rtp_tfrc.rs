@@ -1,6 +1,8 @@
 //! The inputs of a receiver that measures, from the scheme and from each packet, and its reports: the messages of
 //! [`Form::RtpTfrc`](super::Form::RtpTfrc). Who measures is `scheme/tfrc/receiver.rs`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing,))]
+
 use crate::equation::Equation;
 use fairpace_units::{Duration, Instant, Rate};
 

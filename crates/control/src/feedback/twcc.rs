@@ -13,6 +13,8 @@
 //!   ([`Report::held`]); else the round trip is as much too long. The time that the others waited for the newest is
 //!   subtracted.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing,))]
+
 use super::{Ack, BadFeedback};
 use fairpace_units::{Duration, Ecn, Instant, Kind, RandomStream};
 use std::collections::VecDeque;

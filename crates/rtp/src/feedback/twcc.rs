@@ -5,6 +5,8 @@
 //! packets of all streams together. Their nonces go by the transport-wide number. A receiver that proves nothing is not sent
 //! every number: who acknowledges one that was left out lies.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::{Arrived, Attached, Envelope, Heard, Lent, Proof, Refusal};
 use crate::feedback::claim::{self, Claim};
 use crate::receiver::sources::Sources;
@@ -30,6 +32,8 @@ const ALL_STREAMS: u32 = 0;
 
 /// Nonces remembered for claims.
 const MEMORY: usize = 16_384;
+/// A number so far above the first remembered one begins anew.
+const MEMORY_NUMBERS: u64 = 2 * MEMORY as u64;
 
 /// Reads a report; the nonces are another packet's to tell.
 fn parse(fci: &[u8], report: &mut Report) -> Result<(), Refusal> {
@@ -65,7 +69,7 @@ fn emit(report: &Report, reporter: u32, media: u32, statuses: &mut Vec<TwccPacke
         out.extend_from_slice(&media.to_be_bytes());
         let start = out.len();
         // The reference has 24 bits by construction: there is nothing else that can be wrong.
-        out.resize(start + fci.calculate_size().unwrap_or(0), 0);
+        out.resize(start.saturating_add(fci.calculate_size().unwrap_or(0)), 0);
         if let Some(space) = out.get_mut(start..).filter(|space| !space.is_empty()) {
             fci.write_into_unchecked(space);
         }
@@ -165,7 +169,7 @@ impl Receiver {
         let Some(number) = extensions.transport_number else { return false };
         self.newest = arrived.packet.ssrc;
         let Some(number) = self.packets.on_packet(now, number) else { return true };
-        if self.nonces.is_empty() || number.saturating_sub(self.first) >= 2 * MEMORY as u64 {
+        if self.nonces.is_empty() || number.saturating_sub(self.first) >= MEMORY_NUMBERS {
             self.nonces.clear();
             self.first = number;
         }
@@ -178,7 +182,7 @@ impl Receiver {
         }
         let excess = self.nonces.len().saturating_sub(MEMORY);
         self.nonces.drain(..excess);
-        self.first += excess as u64;
+        self.first = self.first.saturating_add(excess as u64);
         true
     }
 
