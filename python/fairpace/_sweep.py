@@ -98,6 +98,8 @@ def sweep(
         raise ValueError(f"`points` has no effect on the design \"{design}\": the values say how many there are")
     if force and shard != "1/1":
         raise ValueError("`force` would replace what other shards have; empty the folder before the first one begins")
+    if most_seeds is not None and most_seeds < 1:
+        raise ValueError(f"`most_seeds` is {most_seeds}: write a number from 1 on")
     if most_seeds is not None and ci_width is None:
         raise ValueError("`most_seeds` bounds what `ci_width` adds, and none is given")
     if executor is not None and threads:

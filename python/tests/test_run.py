@@ -195,5 +195,5 @@ def test_a_table_goes_to_another_process_and_results_say_how(scenario):
         there = pickle.loads(pickle.dumps(table))
         assert there.to_csv() == table.to_csv()
         assert there.to_arrow().equals(table.to_arrow())
-    with pytest.raises(TypeError, match="results stay in their process: take a table"):
+    with pytest.raises(TypeError, match="results are neither pickled nor copied: take a table"):
         pickle.dumps(results)

@@ -1,4 +1,4 @@
-"""What users write passes a type checker, and what the package refuses does not."""
+"""Users' programs pass a type checker, and one with a wrong argument does not."""
 
 from __future__ import annotations
 

@@ -65,7 +65,12 @@ struct Writer {
 
 impl Writer {
     fn told<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        result.inspect_err(|e| self.lost.tell(|| Failure::file("write", &self.path, e)))
+        result.inspect_err(|e| {
+            // Who has stopped reading wants no more.
+            if e.kind() != io::ErrorKind::BrokenPipe {
+                self.lost.tell(|| Failure::file("write", &self.path, e));
+            }
+        })
     }
 }
 
@@ -75,7 +80,7 @@ impl Write for Writer {
         self.told(written)
     }
 
-    /// The first time when packets move, and not before.
+    /// The first time when the emulator has begun, and not before.
     fn flush(&mut self) -> io::Result<()> {
         self.begun.store(true, Ordering::Relaxed);
         let flushed = self.out.flush();
@@ -100,7 +105,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"the head", "while the run goes on");
         drop(writer);
         capture.finish().unwrap();
-        // One that was there stays, whatever becomes of the run.
+        // The name of one that was there stays, whatever becomes of the run.
         drop(Capture::create(&path, true).unwrap());
         assert!(path.exists());
         std::fs::remove_file(path).unwrap();

@@ -330,7 +330,7 @@ fn the_capture_of_a_run_in_real_time_that_is_killed_holds_all_but_the_last_secon
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
-            if blocks(&capture, PACKET) >= 20 || begun.elapsed() > Duration::from_secs(20) {
+            if blocks(&capture, PACKET) >= 20 || begun.elapsed() > Duration::from_secs(60) {
                 let before = blocks(&capture, PACKET);
                 std::thread::sleep(Duration::from_secs(2));
                 child.kill().unwrap();

@@ -33,7 +33,7 @@ use crate::store::Store;
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::{
     Clock, DatagramIo, Granted, LatenessHistogram, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
-    SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
+    SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead, random,
 };
 use fairpace_sim::{Direction, HopConfig, Observer, SimReport};
 use fairpace_units::{Bytes, Duration, Instant};
@@ -283,9 +283,10 @@ impl Running {
                         None => continue,
                     },
                 };
-                let bytes = self.buffer.get(..packet.len).unwrap_or_default();
-                if direction == Direction::Forward {
-                    self.hearing.on_received(bytes);
+                let bytes = self.buffer.get_mut(..packet.len).unwrap_or_default();
+                match direction {
+                    Direction::Forward => self.hearing.on_received(bytes),
+                    Direction::Back => self.hearing.on_answer(bytes),
                 }
                 let Some(token) = self.store.put(&[bytes], (packet.mark, to)) else {
                     self.store_full += 1;
@@ -314,7 +315,10 @@ impl Running {
                 return false;
             }
             self.client = Some(from);
-            self.hearing.next(from.ip(), self.config.peer.is_some());
+            self.hearing = match self.config.peer {
+                Some(_) => Hearing::configured(),
+                None => Hearing::of(random().ok().map(u32::from_be_bytes)),
+            };
             self.clients += 1;
         }
         self.client_seen = self.client_seen.max(at);

@@ -370,19 +370,20 @@ fn srt_handshake(kind: u32, cookie: u32) -> Vec<u8> {
 #[test]
 fn who_gives_back_a_token_or_a_cookie_that_went_to_it_has_shown_that_it_hears() {
     let stream = [&[7_u8; 1_000][..]; 20];
-    let (token, cookie) = (0x1234_5678_9abc_def0, 0x89ab_cdef);
     let (induction, conclusion) = (1, u32::MAX);
-    let exchanges = [
-        (challenge(token), echo(token), echo(token ^ 1)),
-        (srt_handshake(induction, cookie), srt_handshake(conclusion, cookie), srt_handshake(conclusion, cookie ^ 1)),
-    ];
-    for (question, answer, guess) in exchanges {
+    let (token, cookie) = (0x1234_5678_9abc_def0, 0x89ab_cdef_u32);
+    let cookie_of = |packet: &[u8]| u32::from_be_bytes(*packet[44..].first_chunk().unwrap());
+    type Answer<'a> = &'a dyn Fn(&[u8], u32) -> Vec<u8>;
+    // Each with the answer to what came, off by so much; that of SRT has the cookie that came, which is another one for each client.
+    let of_ours: Answer<'_> = &|_, off| echo(token ^ u64::from(off));
+    let of_srt: Answer<'_> = &|came, off| srt_handshake(conclusion, cookie_of(came) ^ off);
+    for (question, answer) in [(challenge(token), of_ours), (srt_handshake(induction, cookie), of_srt)] {
         let ((by_guess, by_answer), report) = Bench::with(
             Ipv4Addr::LOCALHOST.into(),
             |_| {},
             |b| {
-                assert_eq!(b.exchange(&[1; 38], &[&question]), std::slice::from_ref(&question));
-                (b.exchange(&guess, &stream).len(), b.exchange(&answer, &stream).len())
+                let came = b.exchange(&[1; 38], &[&question]).remove(0);
+                (b.exchange(&answer(&came, 1), &stream).len(), b.exchange(&answer(&came, 0), &stream).len())
             },
         );
         assert_eq!((by_guess, by_answer), (0, 20), "{report:?}");
@@ -392,7 +393,7 @@ fn who_gives_back_a_token_or_a_cookie_that_went_to_it_has_shown_that_it_hears() 
             |_| {},
             |b| {
                 b.exchange(&question, &[&question]);
-                assert_eq!(b.exchange(&answer, &stream).len(), 0);
+                assert_eq!(b.exchange(&answer(&question, 0), &stream).len(), 0);
             },
         );
         assert_eq!(report.withheld, 20);

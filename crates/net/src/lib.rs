@@ -37,6 +37,7 @@ pub use datagram::{
 pub use error::NetError;
 pub use flow_socket::FlowSocket;
 pub use lateness::{LatenessHistogram, LatenessSummary};
+pub use random::random;
 pub use seal::Key;
 pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};

@@ -27,6 +27,8 @@ pub(crate) struct Outbox {
     count: usize,
     mark: Mark,
     to: Option<SocketAddr>,
+    /// What is there shares its batch with nothing.
+    is_alone: bool,
     /// When the first packet of the batch was given.
     since: Instant,
     backoff: Backoff,
@@ -50,6 +52,7 @@ impl Outbox {
         to: Option<SocketAddr>,
     ) {
         let fits = self.count > 0
+            && !self.is_alone
             && self.mark == mark
             && self.to == to
             && self.last == self.segment // a shorter one ends a batch
@@ -84,6 +87,8 @@ impl Outbox {
             return;
         }
         self.push(io, now, bytes, mark, to);
+        // For as long as the kernel has no room for it, too.
+        self.is_alone = true;
         self.flush(io, now);
     }
 
@@ -173,6 +178,7 @@ impl Outbox {
     fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.is_alone = false;
     }
 }
 
@@ -253,6 +259,13 @@ mod tests {
         out.push(&mut io, at(0), &[0; 30], NORMAL, None);
         assert!(out.flush(&mut io, at(0)));
         assert_eq!(io.left.last(), Some(&(1, 30, NORMAL)));
+        // Nor where the kernel had no room for it at first.
+        let mut io = Scripted { script: vec![SendOutcome::Busy], ..Scripted::default() };
+        out.push_alone(&mut io, at(10), &[0; 100], NORMAL, None);
+        assert!(io.left.is_empty());
+        out.push(&mut io, at(20), &[0; 100], NORMAL, None);
+        assert!(out.flush(&mut io, at(20)));
+        assert_eq!(io.left, [(1, 100, NORMAL), (1, 100, NORMAL)]);
     }
 
     #[test]

@@ -11,7 +11,10 @@ pub(crate) fn secret() -> Result<Secret, NetError> {
 }
 
 /// Bytes that nobody can guess: the kernel's, by a call that opens no file.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], NetError> {
+///
+/// # Errors
+/// [`NetError::Io`] if the kernel has none.
+pub fn random<const N: usize>() -> Result<[u8; N], NetError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NetError::io("get random bits of the kernel", Errno::EIO))?;
     Ok(bytes)

@@ -27,7 +27,7 @@ impl Results {
     /// Results hold all that was recorded, and stay where they are.
     fn __reduce__(&self) -> PyResult<Py<PyAny>> {
         Err(PyTypeError::new_err(
-            "results stay in their process: take a table to another, as in `results.flows`, or sweep with `executor=...`",
+            "results are neither pickled nor copied: take a table to another process, as in `results.flows`, or sweep with `executor=...`",
         ))
     }
 

@@ -95,14 +95,13 @@ pub(crate) fn watched_with<R: Send>(
 
 /// A count, which is never below zero.
 pub(crate) fn count<T: TryFrom<u64>>(found: &Bound<'_, PyAny>) -> PyResult<T> {
-    let n = found.extract::<u64>().map(T::try_from);
-    match n {
+    let wrong = |why: &str| Err(PyValueError::new_err(format!("{found} {why}: write a whole number from 0 on")));
+    match found.extract::<u64>().map(T::try_from) {
         Ok(Ok(n)) => Ok(n),
+        Ok(Err(_)) => wrong("is more than can be counted"),
         Err(other) if !other.is_instance_of::<PyOverflowError>(found.py()) => Err(other),
-        _ => Err(PyValueError::new_err(format!(
-            "{found} is no count: write a whole number from 0 on, below {}",
-            u32::MAX
-        ))),
+        Err(_) if found.lt(0)? => wrong("is no count"),
+        Err(_) => wrong("is more than can be counted"),
     }
 }
 

@@ -46,7 +46,44 @@ pub(crate) struct Sweep {
     found: Option<String>,
 }
 
+/// Why there is no report.
+enum Unwritten {
+    Refused(SweepError),
+    Disk(String),
+}
+
+impl From<SweepError> for Unwritten {
+    fn from(error: SweepError) -> Unwritten {
+        Unwritten::Refused(error)
+    }
+}
+
 impl Sweep {
+    fn write_report(&self, file: &Path, metric: Option<&str>) -> Result<(), Unwritten> {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let apart = folder.join("failed");
+        let disk = |place: &Path, e: &std::io::Error| Unwritten::Disk(format!("{}: {e}", place.display()));
+        let write =
+            |file: &Path, text: &str| write_whole(file, text.as_bytes()).map_err(|e| Unwritten::Disk(e.to_string()));
+        let work = self.work();
+        let plan = work.plan();
+        let metric = metric.map_or_else(|| plan.ranked_by(), |name| plan.metric_named(name))?;
+        let failed = work.failed();
+        if !failed.is_empty() {
+            std::fs::create_dir_all(&apart).map_err(|e| disk(&apart, &e))?;
+        }
+        for (number, point) in plan.points().iter().enumerate() {
+            let place = apart.join(format!("{}.toml", point.id));
+            if failed.iter().any(|f| f.point == number) {
+                write(&place, &plan.scenario_apart(number)?.to_toml())?;
+            } else if place.exists() {
+                // One that failed at the report before.
+                std::fs::remove_file(&place).map_err(|e| disk(&place, &e))?;
+            }
+        }
+        write(file, &fairpace_report::sweep::page(&work, &metric, folder).to_html())
+    }
+
     fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,30 +293,17 @@ impl Sweep {
     /// curves, heat maps, failed points. The scenarios of these go into `failed` beside it.
     #[pyo3(signature = (file, *, metric=None))]
     fn report(&self, py: Python<'_>, file: PathBuf, metric: Option<&str>) -> PyResult<PathBuf> {
-        let work = self.work();
-        let plan = work.plan();
-        let metric =
-            metric.map_or_else(|| plan.ranked_by(), |name| plan.metric_named(name)).map_err(|e| refused(py, &e))?;
-        let folder = file.parent().unwrap_or(Path::new(""));
-        let write = |file: &Path, text: &str| {
-            write_whole(file, text.as_bytes()).map_err(|e| raise(py, "RunError", &e.to_string(), None))
-        };
-        let apart = folder.join("failed");
-        if !work.failed().is_empty() {
-            std::fs::create_dir_all(&apart)
-                .map_err(|e| raise(py, "RunError", &format!("{}: {e}", apart.display()), None))?;
-        }
-        for failed in work.failed() {
-            let scenario = plan.scenario_apart(failed.point).map_err(|e| refused(py, &e))?;
-            let name = format!("{}.toml", plan.points()[failed.point].id);
-            write(&apart.join(name), &scenario.to_toml())?;
-        }
-        write(&file, &fairpace_report::sweep::page(&work, &metric, folder).to_html())?;
-        Ok(file)
+        // Disks take their time, and workers' batches may come meanwhile.
+        py.detach(|| self.write_report(&file, metric))
+            .map_err(|unwritten| match unwritten {
+                Unwritten::Refused(error) => refused(py, &error),
+                Unwritten::Disk(words) => raise(py, "RunError", &words, None),
+            })
+            .map(|()| file)
     }
 
     /// The scenario of a point, by its number.
-    fn scenario(&self, py: Python<'_>, point: usize) -> PyResult<Scenario> {
+    fn scenario(&self, py: Python<'_>, #[pyo3(from_py_with = count)] point: usize) -> PyResult<Scenario> {
         let points = self.work().plan().points().len();
         if point >= points {
             return Err(PyValueError::new_err(format!("point {point}: there are {points}, from 0")));

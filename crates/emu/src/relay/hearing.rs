@@ -6,8 +6,9 @@
 //! challenge of `fairpace send`, or the cookie of an SRT listener. Nothing general takes their place: the relay
 //! cannot tell what of a protocol that it does not know could be guessed by a forger who hears nothing.
 //!
-//! An SRT listener makes its cookie of the address that calls, which for all clients is the relay's own: one cookie a minute
-//! for everybody. So a number that has gone to another host shows nothing, or who asks once in his own name could call in others'.
+//! An SRT listener makes its cookie of the caller's address, which for all clients is the relay's, and of the minute: who has called once in
+//! his own name knows it for every name. So each client is told another one, the listener's with bits of the relay's own, which are taken
+//! off again from what comes back.
 
 #![cfg_attr(
     not(test),
@@ -24,12 +25,9 @@ use fairpace_rtp::Budget;
 use fairpace_rtp::challenge::Message;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 /// Questions remembered of a client. A session of ours asks six times, an SRT listener has a cookie for each minute.
 const MAX_QUESTIONS: usize = 64;
-/// Numbers remembered that have gone to earlier clients: of an SRT listener an hour's, whose cookies are believed for two minutes.
-const MAX_ELSEWHERE: usize = 64;
 
 /// The number in a handshake that is to come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,10 +48,10 @@ enum Handshake {
 /// One client: its packets and what went to it.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
-    /// The client's; none before the first.
-    host: Option<IpAddr>,
-    /// Questions that have gone to earlier clients, and to which.
-    elsewhere: VecDeque<(IpAddr, Proof)>,
+    /// The bits that are added to cookies for this client; none before the first client, and for one that was configured.
+    mask: u32,
+    /// A cookie has gone to it with them.
+    is_masked: bool,
     bytes: Budget,
     packets: Budget,
     questions: VecDeque<Proof>,
@@ -66,53 +64,66 @@ pub(super) struct Hearing {
 }
 
 impl Hearing {
-    /// The next client, which need not show anything if it was configured.
-    pub(super) fn next(&mut self, host: IpAddr, is_configured: bool) {
-        let before = std::mem::take(self);
-        let mut elsewhere = before.elsewhere;
-        if let Some(host) = before.host {
-            for question in before.questions {
-                elsewhere.retain(|known| *known != (host, question));
-                elsewhere.push_back((host, question));
+    /// A client that was configured: it need not show anything.
+    pub(super) fn configured() -> Hearing {
+        Hearing { heard: true, ..Hearing::default() }
+    }
+
+    /// A client that has shown nothing yet. Nobody can guess `mask`; without one it cannot show anything.
+    pub(super) fn of(mask: Option<u32>) -> Hearing {
+        Hearing { mask: mask.unwrap_or(0), own_lost: mask.is_none(), ..Hearing::default() }
+    }
+
+    /// A packet came from the client. Its cookie is the listener's afterwards.
+    pub(super) fn on_received(&mut self, bytes: &mut [u8]) {
+        if !self.heard {
+            self.look(bytes);
+        }
+        if self.is_masked && srt_kind(bytes) == Some(CONCLUSION) {
+            self.mask(bytes);
+        }
+    }
+
+    /// A packet for the client came from the target. Its cookie is the client's own afterwards.
+    pub(super) fn on_answer(&mut self, bytes: &mut [u8]) {
+        match srt_kind(bytes) {
+            Some(INDUCTION) => self.is_masked |= self.mask(bytes),
+            Some(CONCLUSION) if self.is_masked => {
+                self.mask(bytes);
             }
+            _ => {}
         }
-        while elsewhere.len() > MAX_ELSEWHERE {
-            elsewhere.pop_front();
-        }
-        *self = Hearing { host: Some(host), elsewhere, heard: is_configured, ..Hearing::default() };
     }
 
-    /// Whether the number has gone to another host.
-    fn is_known_elsewhere(&self, proof: Proof) -> bool {
-        self.elsewhere.iter().any(|(host, told)| *told == proof && Some(*host) != self.host)
+    /// Adds the client's bits to a cookie, or takes them off again; whether there is one. None becomes zero, which means that there is none.
+    fn mask(&self, bytes: &mut [u8]) -> bool {
+        let Some(at) = bytes.get_mut(COOKIE..).and_then(|b| b.first_chunk_mut::<4>()) else { return false };
+        let cookie = u32::from_be_bytes(*at);
+        if cookie != 0 && cookie != self.mask {
+            *at = (cookie ^ self.mask).to_be_bytes();
+        }
+        cookie != 0 && self.mask != 0
     }
 
-    /// A packet came from the client.
-    pub(super) fn on_received(&mut self, bytes: &[u8]) {
-        if self.heard {
-            return;
-        }
+    fn look(&mut self, bytes: &[u8]) {
         self.bytes.on_received(bytes.len());
         self.packets.on_received(1);
         match handshake(bytes) {
             Some(Handshake::Question(proof)) => self.own_lost |= remember(&mut self.own, proof),
-            Some(Handshake::Answer(proof)) => {
-                let is_told = self.questions.contains(&proof) && !self.is_known_elsewhere(proof);
-                self.heard = !self.own_lost && is_told;
-            }
+            Some(Handshake::Answer(proof)) => self.heard = !self.own_lost && self.questions.contains(&proof),
             None => {}
         }
     }
 
     /// Whether a packet for the client may leave. Counts it if so.
     pub(super) fn may_send(&mut self, bytes: &[u8]) -> bool {
-        if !self.heard {
-            if !self.packets.affords(1) || !self.bytes.afford(bytes.len()) {
-                return false;
-            }
-            self.packets.on_sent(1);
+        if self.heard {
+            return true;
         }
-        // Of a client that has shown that it hears, too: the next one must not show what went to this one.
+        if !self.packets.affords(1) || !self.bytes.afford(bytes.len()) {
+            return false;
+        }
+        self.packets.on_sent(1);
         match handshake(bytes) {
             Some(Handshake::Question(proof)) if !self.own.contains(&proof) => {
                 remember(&mut self.questions, proof);
@@ -149,19 +160,28 @@ fn handshake(bytes: &[u8]) -> Option<Handshake> {
     })
 }
 
-/// A handshake with a cookie [draft-sharabayko-srt-01 §3.2.1]: a control packet of type 0; its header of 16 bytes, 20
-/// bytes later the handshake's type, 8 bytes later the cookie.
-fn srt_handshake(bytes: &[u8]) -> Option<Handshake> {
+/// The kinds of SRT's handshakes that have a cookie [draft-sharabayko-srt-01 §3.2.1].
+const INDUCTION: u32 = 1;
+const CONCLUSION: u32 = u32::MAX;
+/// Where the kind stands, 20 bytes behind the header of 16, and the cookie, 8 bytes later.
+const KIND: usize = 36;
+const COOKIE: usize = 44;
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The kind of a handshake of SRT: a control packet of type 0.
+fn srt_kind(bytes: &[u8]) -> Option<u32> {
     const CONTROL_HANDSHAKE: u16 = 0x8000;
-    const INDUCTION: u32 = 1;
-    const CONCLUSION: u32 = u32::MAX;
-    if u16::from_be_bytes(*bytes.first_chunk()?) != CONTROL_HANDSHAKE {
-        return None;
-    }
-    let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
-    // The caller's INDUCTION has none.
-    let cookie = word(44).filter(|cookie| *cookie != 0)?;
-    match word(36)? {
+    (u16::from_be_bytes(*bytes.first_chunk()?) == CONTROL_HANDSHAKE).then(|| word(bytes, KIND))?
+}
+
+fn srt_handshake(bytes: &[u8]) -> Option<Handshake> {
+    // The caller's INDUCTION has no cookie.
+    let kind = srt_kind(bytes)?;
+    let cookie = word(bytes, COOKIE).filter(|cookie| *cookie != 0)?;
+    match kind {
         INDUCTION => Some(Handshake::Question(Proof::Cookie(cookie))),
         CONCLUSION => Some(Handshake::Answer(Proof::Cookie(cookie))),
         _ => None,
@@ -213,56 +233,63 @@ mod tests {
     #[test]
     fn a_number_that_went_there_first_shows_that_a_client_hears_and_its_own_shows_nothing() {
         let mut client = Hearing::default();
-        client.on_received(&[0; 100]);
+        client.on_received(&mut [0; 100]);
         assert!(client.may_send(&challenge(7)));
-        client.on_received(&echo(8));
+        client.on_received(&mut echo(8));
         assert!(!client.heard, "a guess");
-        client.on_received(&echo(7));
+        client.on_received(&mut echo(7));
         assert!(client.heard);
         // A target that gives back what it gets, and a forger that asked it.
         let mut forger = Hearing::default();
-        forger.on_received(&challenge(7));
+        forger.on_received(&mut challenge(7));
         assert!(forger.may_send(&challenge(7)));
-        forger.on_received(&echo(7));
+        forger.on_received(&mut echo(7));
         assert!(!forger.heard);
     }
 
     /// A handshake of SRT with a cookie.
     fn srt(kind: u32, cookie: u32) -> Vec<u8> {
         let mut out = vec![0; 64];
-        out[..2].copy_from_slice(&[0x80, 0]);
-        out[36..40].copy_from_slice(&kind.to_be_bytes());
-        out[44..48].copy_from_slice(&cookie.to_be_bytes());
+        out[0] = 0x80;
+        out[KIND..KIND + 4].copy_from_slice(&kind.to_be_bytes());
+        out[COOKIE..COOKIE + 4].copy_from_slice(&cookie.to_be_bytes());
         out
     }
 
     #[test]
-    fn a_cookie_that_has_gone_to_another_host_shows_nothing() {
-        const INDUCTION: u32 = 1;
-        const CONCLUSION: u32 = u32::MAX;
-        let (forger, victim) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-        let calls = |relay: &mut Hearing, host: IpAddr, cookie: u32| {
-            relay.next(host, false);
-            relay.on_received(&srt(INDUCTION, 0));
-            assert!(relay.may_send(&srt(INDUCTION, cookie)));
-            relay.on_received(&srt(CONCLUSION, cookie));
-            relay.heard
+    fn each_client_is_told_a_cookie_of_its_own_and_shows_nothing_by_the_listeners() {
+        // Calls, and concludes with what it was told, or with what it believes to be the cookie.
+        let calls = |client: &mut Hearing, listeners: u32, believed: Option<u32>| {
+            client.on_received(&mut srt(INDUCTION, 0));
+            let mut told = srt(INDUCTION, listeners);
+            client.on_answer(&mut told);
+            assert!(client.may_send(&told));
+            let told = word(&told, COOKIE).unwrap();
+            let mut back = srt(CONCLUSION, believed.unwrap_or(told));
+            client.on_received(&mut back);
+            (client.heard, told, word(&back, COOKIE).unwrap())
         };
-        let mut relay = Hearing::default();
-        assert!(calls(&mut relay, forger, 7), "he hears it himself");
-        assert!(!calls(&mut relay, victim, 7), "and calls in the name of another");
-        assert!(calls(&mut relay, forger, 7), "from his next port");
-        assert!(calls(&mut relay, victim, 8), "the next minute's");
-        // Nor does one that went to a client after it had shown that it hears.
-        let mut relay = Hearing::default();
-        relay.next(forger, true);
-        assert!(relay.may_send(&srt(INDUCTION, 9)));
-        assert!(!calls(&mut relay, victim, 9));
-        // Memory is bounded.
-        for n in 0..1_000_u32 {
-            assert!(calls(&mut relay, [10, 0, (n >> 8) as u8, n as u8].into(), 100 + n));
+        let mut client = Hearing::of(Some(0x1234_5678));
+        let (is_heard, told, back) = calls(&mut client, 7, None);
+        assert!(is_heard && told == 7 ^ 0x1234_5678 && back == 7, "the listener gets its own: {told:x}, {back:x}");
+        // Again, as when the answer was lost, and the listener's conclusion.
+        let mut again = srt(CONCLUSION, told);
+        client.on_received(&mut again);
+        assert_eq!(word(&again, COOKIE), Some(7));
+        client.on_answer(&mut again);
+        assert_eq!(word(&again, COOKIE), Some(told));
+        // In another's name, with what the forger was told, or with what he knows of the listener.
+        for believed in [7, told] {
+            assert!(!calls(&mut Hearing::of(Some(0x9abc_def0)), 7, Some(believed)).0);
         }
-        assert!(relay.elsewhere.len() <= MAX_ELSEWHERE && relay.is_known_elsewhere(Proof::Cookie(1_098)));
+        // A cookie that would become none, and callers who meet in the middle, whose conclusions have cookies of their own.
+        assert_eq!(calls(&mut Hearing::of(Some(7)), 7, None), (true, 7, 7));
+        let mut meets = srt(CONCLUSION, 9);
+        Hearing::of(Some(5)).on_received(&mut meets);
+        assert_eq!(word(&meets, COOKIE), Some(9));
+        // Without random bits nothing is shown; a client that was configured is told the listener's.
+        assert!(!calls(&mut Hearing::of(None), 7, None).0);
+        assert_eq!(calls(&mut Hearing::configured(), 7, None), (true, 7, 7));
     }
 
     #[test]
@@ -270,19 +297,19 @@ mod tests {
         let asked = MAX_QUESTIONS as u64 + 1;
         let mut forger = Hearing::default();
         for token in 1..=asked {
-            forger.on_received(&challenge(token));
+            forger.on_received(&mut challenge(token));
         }
         // The first is no longer among the remembered.
         assert!(forger.may_send(&challenge(1)));
-        forger.on_received(&echo(1));
+        forger.on_received(&mut echo(1));
         assert!(!forger.heard);
         // With one less all are known, and a question of the target's still shows something.
         let mut client = Hearing::default();
         for token in 1..asked {
-            client.on_received(&challenge(token));
+            client.on_received(&mut challenge(token));
         }
         assert!(client.may_send(&challenge(asked)));
-        client.on_received(&echo(asked));
+        client.on_received(&mut echo(asked));
         assert!(client.heard);
     }
 }

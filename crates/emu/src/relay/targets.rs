@@ -67,21 +67,24 @@ fn a_client_that_has_shown_nothing_gets_three_times_what_it_sent_whatever_passes
         of(&[(0, 2), (1, 2), (1, 2), (1, 2), (1, 2)]),
     ];
     Target::new("hearing", HERE).seeds(seeds).memory(64 << 10).cases(60_000).run(|bytes| {
-        let (mut script, mut hearing) = (Script::new(bytes), Hearing::default());
+        let (mut script, mut hearing) = (Script::new(bytes), Hearing::of(Some(0x5bd1_e995)));
         let (mut from, mut to, mut questions) = ((0, 0), (0, 0), Vec::new());
         let mut has_answered = false;
         while !script.is_over() {
             let is_client = script.byte() & 1 == 0;
-            let packet = script.piece();
+            let mut packet = script.piece().to_vec();
             if is_client {
                 from = (from.0 + packet.len(), from.1 + 1);
                 // Whoever gives back eight bytes, or four, of what the target said may have shown something.
                 has_answered |=
                     questions.iter().any(|q: &Vec<u8>| q.windows(4).any(|w| packet.windows(4).any(|p| p == w)));
-                hearing.on_received(packet);
-            } else if hearing.may_send(packet) {
+                hearing.on_received(&mut packet);
+                continue;
+            }
+            hearing.on_answer(&mut packet);
+            if hearing.may_send(&packet) {
                 to = (to.0 + packet.len(), to.1 + 1);
-                questions.push(packet.to_vec());
+                questions.push(packet);
                 assert!(has_answered || to.0 <= 3 * from.0 && to.1 <= 3 * from.1, "{to:?} for {from:?}");
             }
         }

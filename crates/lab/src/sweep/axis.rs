@@ -285,7 +285,7 @@ fn pieces(text: &str, controllers: bool) -> Vec<String> {
     for piece in found.into_iter().map(|p| p.trim().to_owned()) {
         let is_setting = controllers && piece.contains('=') && !piece.split('=').next().unwrap_or("").contains(':');
         match joined.last_mut() {
-            Some(last) if is_setting => {
+            Some(last) if is_setting && !last.is_empty() => {
                 last.push(if last.contains(':') { ',' } else { ':' });
                 last.push_str(&piece);
             }
@@ -442,6 +442,7 @@ mod tests {
             ("path.rtt=1 s..2 s/", "where the number of values should be"),
             ("path.loss.p=0.1,,0.2", "has an empty value"),
             ("path.loss.p=0.1,", "has an empty value"),
+            ("flow.video.controller=rap:alpha=2,,beta=1", "has an empty value"),
             ("=3", "axis: `field` is ``, which is not a path"),
             ("flow.video.name=a,b", "is not varied"),
             ("flows[0].group=a,b", "is not varied"),

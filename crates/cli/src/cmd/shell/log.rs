@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of one opportunity.
 const OPPORTUNITY: u64 = 1_500;
@@ -32,12 +32,12 @@ const OPPORTUNITY: u64 = 1_500;
 const FLUSHED_EACH: Duration = Duration::from_millis(500);
 /// And if nobody does, so much later.
 const NOTHING_CAME: Duration = Duration::from_millis(250);
-/// Packets may be noted so long after their instant, when the emulator is late.
+/// Packets may be noted so long after their instant, when the emulator is late; a line of one that is noted later yet is out of order.
 const LATE: Duration = Duration::from_millis(100);
 
 /// The logs of both ways, as far as they are asked for.
 #[derive(Clone)]
-pub(super) struct Log(Arc<Mutex<[Option<Way>; 2]>>);
+pub(super) struct Log(Arc<[Mutex<Option<Way>>; 2]>);
 
 impl Log {
     /// Creates the files; `links` are those of the way up and of the way down.
@@ -49,27 +49,32 @@ impl Log {
         };
         let [up, down] = links;
         let ways = [way("uplink", &args.up_log, up)?, way("downlink", &args.down_log, down)?];
-        Ok(Log(Arc::new(Mutex::new(ways))))
+        Ok(Log(Arc::new(ways.map(Mutex::new))))
     }
 
     /// Who is to be told of each packet; `None` if nobody asked.
     pub(super) fn observer(&self) -> Option<Box<dyn Observer>> {
-        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(Option::is_some);
+        let asked = self.ways().any(|way| way.is_some());
         asked.then(|| Box::new(self.clone()) as _)
     }
 
     /// Lines that are known go to disk, though nothing comes: a shell that is killed after a pause has the lines from before it.
     pub(super) fn flush(&self, now: Instant) {
-        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for way in ways.iter_mut().flatten() {
-            way.flush_after_a_pause(now);
+        for mut way in self.ways() {
+            if let Some(way) = &mut *way {
+                way.flush_after_a_pause(now);
+            }
         }
+    }
+
+    /// One after the other: while one is written the emulator's thread can note packets of the other.
+    fn ways(&self) -> impl Iterator<Item = MutexGuard<'_, Option<Way>>> {
+        self.0.iter().map(|way| way.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Everything is on disk, or the reason why not.
     pub(super) fn finish(self, at: Duration) -> Outcome {
-        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for way in ways.iter_mut().filter_map(Option::take) {
+        for way in self.ways().filter_map(|mut way| way.take()) {
             let path = way.path.clone();
             way.finish(Instant::ZERO + at).map_err(|e| Failure::file("write", &path, &e))?;
         }
@@ -79,12 +84,12 @@ impl Log {
 
 impl Observer for Log {
     fn on_packet(&mut self, event: &PacketEvent) {
-        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [up, down] = &*self.0;
         let way = match event.packet.direction {
-            Direction::Forward => 0,
-            Direction::Back => 1,
+            Direction::Forward => up,
+            Direction::Back => down,
         };
-        if let Some(way) = &mut ways[way] {
+        if let Some(way) = &mut *way.lock().unwrap_or_else(PoisonError::into_inner) {
             way.note(event);
         }
     }
