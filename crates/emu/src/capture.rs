@@ -61,7 +61,8 @@ impl Capture {
         }
     }
 
-    /// The capture, if it is kept in memory. Whose stream fails has been told so by each call, and the run is as good without it.
+    /// The capture, if it is kept in memory. The owner of a stream that fails has been told so by each call, and the run is as good
+    /// without it.
     pub(crate) fn finish(self) -> io::Result<Option<Vec<u8>>> {
         if let Some(Ok(mut stream)) = self.stream.map(PcapWriter::finish) {
             let _ = stream.flush();

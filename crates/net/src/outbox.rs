@@ -27,7 +27,7 @@ pub(crate) struct Outbox {
     count: usize,
     mark: Mark,
     to: Option<SocketAddr>,
-    /// What is there shares its batch with nothing.
+    /// The packet that is there shares its batch with nothing.
     is_alone: bool,
     /// When the first packet of the batch was given.
     since: Instant,
