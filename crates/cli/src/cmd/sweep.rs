@@ -398,11 +398,12 @@ fn folders(sweep: &Sweep) -> Vec<String> {
     let axes = sweep.plan().axes();
     let mut product = 1;
     let mut few = |axis: &Axis| {
-        let values = axis
-            .values()
-            .filter(|values| values.iter().all(|value| folder_name(&axis.column(), value).len() <= LONGEST_NAME));
-        let all = values.map_or(usize::MAX, |v| v.len().saturating_mul(product));
-        let is_few = all <= MOST_FOLDERS;
+        let values = axis.values().unwrap_or(&[]);
+        let all = values.len().saturating_mul(product);
+        // A name is looked at where there are few of them only.
+        let column = axis.column();
+        let is_few = (1..=MOST_FOLDERS).contains(&all)
+            && values.iter().all(|value| folder_name(&column, value).len() <= LONGEST_NAME);
         product = if is_few { all } else { product };
         is_few
     };
