@@ -404,6 +404,20 @@ def test_the_report_is_one_page_and_the_scenarios_of_failed_points_lie_beside_it
     found = fairpace.sweep(scenario, VARY, seeds=2, folder=tmp_path / "batches")
     page = found.report(tmp_path / "report.html").read_text()
     assert "Over path." in page and not (tmp_path / "failed").exists()
+
+    class Unlucky(ThreadPoolExecutor):
+        def submit(self, perform, task):
+            return super().submit(int, "no number")
+
+    there = tmp_path / "unlucky"
+    with Unlucky(1) as executor:
+        lost = fairpace.sweep(scenario, VARY, seeds=1, executor=executor)
+    there.mkdir()
+    page = lost.report(there / "report.html").read_text()
+    files = sorted((there / "failed").glob("*.toml"))
+    assert len(files) == 4 and len((there / "failed.csv").read_text().splitlines()) == 5
+    # The page's commands name files that are there, and are scenarios.
+    assert all(str(file) in page and fairpace.Scenario.load(file) for file in files)
     with pytest.raises(fairpace.FairpaceError, match="godput") as refused:
         found.report(tmp_path / "other.html", metric="video.godput_bps")
     assert "goodput_bps" in refused.value.hint

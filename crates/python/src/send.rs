@@ -29,7 +29,7 @@ enum Failed {
 ///
 /// `source` is `"model"` (frames of the sizes that an encoder would make), `"constant:RATE"`, `"sizes:FILE"`, or an IVF file. `controller` is a
 /// name (`"rcs"`), or a class derived from `Controller`, each of whose methods is called in real time. `duration` (`"60 s"`) ends it, as Ctrl-C
-/// does. `max_rate` (`"2 Mbit/s"`) bounds all that leaves, headers included. With `key_file` (64 hexadecimal digits, nobody else's to read; the receiver has the
+/// does. `max_rate` (`"2 Mbit/s"`) bounds data and dummies together (10 Mbit/s if it is not given). With `key_file` (64 hexadecimal digits, nobody else's to read; the receiver has the
 /// same) everything is encrypted and both ends are authenticated; without, all is in clear.
 ///
 /// The result has `elapsed_s`, `send_rate_bps`, `sent_packets`, `acknowledged_packets`, `lost_packets`, `first_rtt_ms`, `lateness_p99_ms`

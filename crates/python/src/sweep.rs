@@ -61,25 +61,16 @@ impl From<SweepError> for Unwritten {
 impl Sweep {
     fn write_report(&self, file: &Path, metric: Option<&str>) -> Result<(), Unwritten> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let apart = folder.join("failed");
-        let disk = |place: &Path, e: &std::io::Error| Unwritten::Disk(format!("{}: {e}", place.display()));
         let write =
             |file: &Path, text: &str| write_whole(file, text.as_bytes()).map_err(|e| Unwritten::Disk(e.to_string()));
         let work = self.work();
-        let plan = work.plan();
-        let metric = metric.map_or_else(|| plan.ranked_by(), |name| plan.metric_named(name))?;
-        let failed = work.failed();
-        if !failed.is_empty() {
-            std::fs::create_dir_all(&apart).map_err(|e| disk(&apart, &e))?;
-        }
-        for (number, point) in plan.points().iter().enumerate() {
-            let place = apart.join(format!("{}.toml", point.id));
-            if failed.iter().any(|f| f.point == number) {
-                write(&place, &plan.scenario_apart(number)?.to_toml())?;
-            } else if place.exists() {
-                // One that failed at the report before.
-                std::fs::remove_file(&place).map_err(|e| disk(&place, &e))?;
+        let metric = metric.map_or_else(|| work.plan().ranked_by(), |name| work.plan().metric_named(name))?;
+        for (name, text) in fairpace_report::sweep::failures(&work, folder)? {
+            let place = folder.join(name);
+            if let Some(within) = place.parent() {
+                std::fs::create_dir_all(within).map_err(|e| Unwritten::Disk(format!("{}: {e}", within.display())))?;
             }
+            write(&place, &text)?;
         }
         write(file, &fairpace_report::sweep::page(&work, &metric, folder).to_html())
     }
@@ -290,7 +281,7 @@ impl Sweep {
     }
 
     /// Writes the report, one page that opens from disk: the best settings by `metric` (that of the sweep if None is given), response
-    /// curves, heat maps, failed points. The scenarios of these go into `failed` beside it.
+    /// curves, heat maps, failed points. These have their scenarios in `failed` and a list in `failed.csv` beside it.
     #[pyo3(signature = (file, *, metric=None))]
     fn report(&self, py: Python<'_>, file: PathBuf, metric: Option<&str>) -> PyResult<PathBuf> {
         // Disks take their time, and workers' batches may come meanwhile.

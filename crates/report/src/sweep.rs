@@ -2,9 +2,9 @@
 
 use crate::page::{Axis as Drawn, Chart, HeatMap, HeatRow, Page, Section, Series, Style, Table};
 use fairpace_lab::stats::Estimate;
-use fairpace_lab::sweep::{Axis, Design, Metric, Ranked, Sweep, again, metrics};
+use fairpace_lab::sweep::{Axis, Design, Failed, Metric, Plan, Ranked, Sweep, SweepError, again, metrics};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows of the table of best settings.
 const BEST_ROWS: usize = 15;
@@ -57,9 +57,45 @@ fn scaled(metric: &Metric, estimate: &Estimate) -> Estimate {
     Estimate { mean: estimate.mean * scale, ci95: estimate.ci95.map(|ci| ci.map(|x| x * scale)), ..*estimate }
 }
 
+/// The folder of the failed points' scenarios, in that of a sweep.
+pub const FAILED: &str = "failed";
+/// The list of them.
+pub const FAILED_LIST: &str = "failed.csv";
+
+/// The files of the points that came to nothing, by their names in the sweep's `folder`: a scenario of each, and last a list with the
+/// commands that repeat them. None if no point has failed.
+///
+/// # Errors
+/// A point has no scenario any more: a recording is no longer what it was.
+pub fn failures(sweep: &Sweep, folder: &Path) -> Result<Vec<(PathBuf, String)>, SweepError> {
+    let (plan, failed) = (sweep.plan(), sweep.failed());
+    let mut files = Vec::new();
+    let mut list = String::from("point,settings,seed,reason,command\n");
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    for f in &failed {
+        let id = &plan.points()[f.point].id;
+        let (settings, reason) = (quoted(&plan.label(f.point)), quoted(&f.reason));
+        list.push_str(&format!("{id},{settings},{},{reason},{}\n", f.seed, quoted(&repeat(plan, folder, f))));
+        files.push((failed_file(id), plan.scenario_apart(f.point)?.to_toml()));
+    }
+    if !failed.is_empty() {
+        files.push((FAILED_LIST.into(), list));
+    }
+    Ok(files)
+}
+
+fn failed_file(id: &str) -> PathBuf {
+    Path::new(FAILED).join(format!("{id}.toml"))
+}
+
+/// The command that repeats a failed point, to be copied to wherever a shell is.
+fn repeat(plan: &Plan, folder: &Path, failed: &Failed) -> String {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    again(plan, &folder.join(failed_file(&plan.points()[failed.point].id)), failed.seed)
+}
+
 /// The page. `metric` is the one by which settings are ranked; `folder` is where the sweep lies, for the commands that repeat a point.
 pub fn page(sweep: &Sweep, metric: &Metric, folder: &Path) -> Page {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let plan = sweep.plan();
     let points = plan.points().len();
     let finished = (0..points).filter(|p| !sweep.runs(*p).is_empty()).count();
@@ -121,14 +157,13 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &Path) -> Page {
         page = page.section(section);
     }
     if !failed.is_empty() {
-        let row = |f: &fairpace_lab::sweep::Failed| {
-            let id = &plan.points()[f.point].id;
-            let command = format!("`{}`", again(plan, &folder.join("failed").join(format!("{id}.toml")), f.seed));
+        let row = |f: &Failed| {
+            let command = format!("`{}`", repeat(plan, folder, f));
             vec![plan.label(f.point), f.seed.to_string(), f.reason.clone(), command]
         };
         page = page.section(Section::new("failed", "Points that came to nothing").table(Table {
             title: format!("Failed points: {}", failed.len()),
-            caption: format!("at most {MOST_FAILED} are listed; `failed.csv` has all"),
+            caption: format!("at most {MOST_FAILED} are listed; `{FAILED_LIST}` has all"),
             head: ["settings", "seed", "reason", "again"].map(String::from).to_vec(),
             rows: failed.iter().take(MOST_FAILED).map(row).collect(),
         }));

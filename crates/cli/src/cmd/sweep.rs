@@ -16,7 +16,7 @@ use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
     Axis, Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
-    Width, World as Where, again as again_by, metrics, read as read_sweep, run as run_sweep,
+    Width, World as Where, metrics, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -428,33 +428,23 @@ fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> std::io::Result<
     Ok(())
 }
 
-/// `failed.csv`, and the scenario of each point that came to nothing.
+/// The files of the points that came to nothing; none of an earlier end stay.
 fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
-    // As commands name it that are copied to wherever a shell is.
-    let folder = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).join("failed");
-    let list = dir.join("failed.csv");
-    let failed = sweep.failed();
-    if failed.is_empty() {
-        for gone in [std::fs::remove_file(&list), std::fs::remove_dir_all(&folder)] {
+    let files = pages::failures(sweep, dir)?;
+    if files.is_empty() {
+        for gone in
+            [std::fs::remove_file(dir.join(pages::FAILED_LIST)), std::fs::remove_dir_all(dir.join(pages::FAILED))]
+        {
             match gone {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Failure::file("tidy up", dir, &e)),
                 _ => {}
             }
         }
-        return Ok(());
     }
-    let mut text = String::from("point,settings,seed,reason,command\n");
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-    for f in &failed {
-        let id = &sweep.plan().points()[f.point].id;
-        let file = folder.join(format!("{id}.toml"));
-        let scenario = sweep.plan().scenario_apart(f.point)?;
-        write(&Path::new("failed").join(format!("{id}.toml")), scenario.to_toml().as_bytes())?;
-        let command = again_by(sweep.plan(), &file, f.seed);
-        let settings = sweep.plan().label(f.point);
-        text.push_str(&format!("{id},{},{},{},{}\n", quoted(&settings), f.seed, quoted(&f.reason), quoted(&command)));
+    for (file, text) in files {
+        write(&file, text.as_bytes())?;
     }
-    Ok(write(Path::new("failed.csv"), text.as_bytes())?)
+    Ok(())
 }
 
 /// The best settings, to stdout.
