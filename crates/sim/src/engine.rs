@@ -1,14 +1,24 @@
-//! The pending-event set: a timing wheel for what comes soon, a heap for what comes late.
+//! The pending-event set: lanes for what lies a usual distance ahead, a timing wheel for what else comes soon, a heap for
+//! what comes late.
 //!
 //! The event set holds one entry per link that has something in flight and one per running timer, not one per packet:
-//! a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission time or an access delay
-//! ahead, and go into the wheel; retransmission timers and long delays go into the heap. Events known at the
-//! beginning (starts and ends of flows, perhaps tens of thousands) lies in a sorted list, so that it makes nothing
-//! else slower. All ends are looked at for each event, so nothing ever moves from one to the other. The order is
-//! total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
+//! a few hundred for the busiest of our scenarios, and as many as there are access links in use with 100,000 flows. Most
+//! lie the same few distances ahead: a transmission time and an access delay. Events that are pushed the same distance
+//! ahead come up in the order in which they were pushed, so each such distance has a lane, first in, first out, at no cost
+//! that grows with the number of events. Other near events go into the wheel; retransmission timers and long delays go into
+//! the heap. Events known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so
+//! that they make nothing else slower. All ends are looked at for each event, so nothing ever moves from one to the other.
+//! The order is total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
 //! `examples/event_set.rs` compares it with a plain heap.
 
+use std::collections::VecDeque;
+
 use fairpace_units::Instant;
+
+/// Distances that have a lane at one time.
+const LANES: usize = 4;
+/// Events further ahead than this have no lane: timeouts, of which hardly two are alike. 2^26 ns = 67 ms.
+const LANE_BITS: u32 = 26;
 
 /// Slots of the wheel.
 const SLOTS: usize = 1_024;
@@ -41,9 +51,41 @@ impl Entry {
     }
 }
 
+/// Events that were pushed the same distance ahead, so in order.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    events: VecDeque<LaneEntry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LaneEntry {
+    at: u64,
+    order: u64,
+    target: u32,
+}
+
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
 pub struct EventSet {
+    /// Key and target of the earliest entry of all lanes, and which lane has it.
+    lane_key: Key,
+    lane_target: u32,
+    first_lane: u32,
+    /// Key of the earliest entry that is in no lane: the earlier of the next two.
+    other_key: Key,
+    near_key: Key,
+    far_key: Key,
+    near_target: u32,
+    /// The time of the latest event that was due: the wheel begins there.
+    now: u64,
+    pushed: u64,
+    removed: u64,
+    max_len: u64,
+    /// Times of the lanes' first entries, `u64::MAX` of an empty one; and their distances.
+    lane_heads: [u64; LANES],
+    distances: [u64; LANES],
+    lanes: [Lane; LANES],
+
     /// First entry of each slot; the lists are in order.
     slots: Box<[u32; SLOTS]>,
     /// The slots that have an entry, one bit each.
@@ -53,20 +95,10 @@ pub struct EventSet {
     free: u32,
     /// log2 of a slot's width in ns.
     shift: u32,
-    /// The slot in time (not wrapped) of the latest event removed: the wheel begins there.
-    tick: u64,
     /// The earliest entry of the wheel and its slot; `NONE` if the wheel is empty.
     first: u32,
     first_slot: u32,
-    /// Key and target of the earliest entry of the wheel and of the heap, beside each other, because
-    /// every event asks which comes first.
-    near_key: Key,
-    far_key: Key,
-    near_target: u32,
     far: Far,
-    pushed: u64,
-    len: usize,
-    max_len: usize,
     /// Entries walked past, and insertions, since the last review.
     walked: u32,
     insertions: u32,
@@ -75,21 +107,28 @@ pub struct EventSet {
 impl Default for EventSet {
     fn default() -> Self {
         EventSet {
+            lane_key: NEVER,
+            lane_target: 0,
+            first_lane: 0,
+            other_key: NEVER,
+            near_key: NEVER,
+            far_key: NEVER,
+            near_target: 0,
+            now: 0,
+            pushed: 0,
+            removed: 0,
+            max_len: 0,
+            lane_heads: [u64::MAX; LANES],
+            distances: [0; LANES],
+            lanes: Default::default(),
             slots: Box::new([NONE; SLOTS]),
             occupied: [0; WORDS],
             nodes: Vec::new(),
             free: NONE,
             shift: FIRST_SHIFT,
-            tick: 0,
             first: NONE,
             first_slot: 0,
-            near_key: NEVER,
-            far_key: NEVER,
-            near_target: 0,
             far: Far::default(),
-            pushed: 0,
-            len: 0,
-            max_len: 0,
             walked: 0,
             insertions: 0,
         }
@@ -100,33 +139,88 @@ impl EventSet {
     /// Adds many events at once, in the order in which they would have been pushed.
     pub fn plan(&mut self, events: impl IntoIterator<Item = (Instant, u32)>) {
         for (at, target) in events {
-            self.len += 1;
             self.pushed += 1;
             self.far.planned.push(Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE });
         }
-        self.max_len = self.max_len.max(self.len);
+        self.max_len = self.max_len.max(self.pushed - self.removed);
         self.far.planned.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.key()));
-        self.far_key = self.far.first_key();
+        self.far_changed();
     }
 
     /// Adds an event, not earlier than the last one removed.
     #[inline]
     pub fn push(&mut self, at: Instant, target: u32) {
-        self.len += 1;
-        self.max_len = self.max_len.max(self.len);
-        self.pushed += 1;
-        let entry = Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE };
-        let ahead = (entry.at >> self.shift).wrapping_sub(self.tick);
-        if ahead < SLOTS as u64 {
-            self.insert_near(entry);
-        } else {
-            self.insert_far(entry);
+        let at = at.as_nanos();
+        // Counted one by one from zero: neither ends in our lifetime.
+        self.pushed = self.pushed.wrapping_add(1);
+        self.max_len = self.max_len.max(self.pushed.wrapping_sub(self.removed));
+        let distance = at.wrapping_sub(self.now);
+        for lane in 0..LANES {
+            if self.distances[lane] == distance {
+                return self.push_lane(lane, at, target);
+            }
         }
+        self.push_apart(at, target);
+    }
+
+    /// Adds an event that lies that lane's distance ahead.
+    #[inline(always)]
+    fn push_lane(&mut self, lane: usize, at: u64, target: u32) {
+        let order = self.pushed;
+        self.lanes[lane].events.push_back(LaneEntry { at, order, target });
+        if self.lane_heads[lane] == u64::MAX {
+            self.lane_heads[lane] = at;
+            if at < self.lane_key.0 {
+                (self.lane_key, self.lane_target, self.first_lane) = ((at, order), target, lane as u32);
+            }
+        }
+    }
+
+    /// Adds an event that lies no lane's distance ahead.
+    #[inline(never)]
+    fn push_apart(&mut self, at: u64, target: u32) {
+        let distance = at.wrapping_sub(self.now);
+        if distance >> LANE_BITS == 0
+            && let Some(lane) = self.lane_heads.iter().position(|head| *head == u64::MAX)
+        {
+            self.distances[lane] = distance;
+            return self.push_lane(lane, at, target);
+        }
+        let entry = Entry { at, order: self.pushed, target, next: NONE };
+        if self.reaches(at) { self.insert_near(entry) } else { self.insert_far(entry) }
+    }
+
+    /// Whether the wheel reaches so far from now on.
+    fn reaches(&self, at: u64) -> bool {
+        (at >> self.shift).wrapping_sub(self.now >> self.shift) < SLOTS as u64
+    }
+
+    /// Whether the earliest event of all is in a lane.
+    #[inline(always)]
+    fn lane_is_first(&self) -> bool {
+        let ((lane, lane_order), (other, other_order)) = (self.lane_key, self.other_key);
+        lane < other || (lane == other && lane_order < other_order)
+    }
+
+    /// The earliest event, if it is due by `to`: the next push comes at its time or later.
+    #[inline]
+    pub fn due(&mut self, to: Instant) -> Option<(Instant, u32)> {
+        let (at, target) = self.peek().filter(|(at, _)| *at <= to)?;
+        self.now = at.as_nanos();
+        Some((at, target))
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Instant, u32)> {
+        if self.lane_is_first() {
+            return Some((Instant::from_nanos(self.lane_key.0), self.lane_target));
+        }
+        self.peek_apart()
+    }
+
+    #[inline(never)]
+    fn peek_apart(&self) -> Option<(Instant, u32)> {
         if self.near_key < self.far_key {
             return Some((Instant::from_nanos(self.near_key.0), self.near_target));
         }
@@ -136,11 +230,56 @@ impl EventSet {
     /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) {
+        if self.lane_is_first() { self.pop_lane() } else { self.pop_apart() }
+    }
+
+    #[inline(always)]
+    fn pop_lane(&mut self) {
+        let lane = self.first_lane as usize % LANES;
+        self.removed = self.removed.wrapping_add(1);
+        let events = &mut self.lanes[lane].events;
+        events.pop_front();
+        self.lane_heads[lane] = events.front().map_or(u64::MAX, |entry| entry.at);
+        self.find_first_lane();
+    }
+
+    /// Finds the lane whose first entry is the earliest.
+    #[inline(always)]
+    fn find_first_lane(&mut self) {
+        let (mut lane, mut at) = (0, self.lane_heads[0]);
+        let mut twice = false;
+        for other in 1..LANES {
+            let head = self.lane_heads[other];
+            twice = (twice && head >= at) || head == at;
+            if head < at {
+                (lane, at) = (other, head);
+            }
+        }
+        if twice {
+            lane = self.first_of_equal_lanes(at);
+        }
+        self.first_lane = lane as u32;
+        match self.lanes[lane].events.front() {
+            Some(entry) => (self.lane_key, self.lane_target) = ((entry.at, entry.order), entry.target),
+            None => self.lane_key = NEVER,
+        }
+    }
+
+    /// Of the lanes whose first entries are at `at`, the one whose entry was pushed first.
+    #[inline(never)]
+    fn first_of_equal_lanes(&self, at: u64) -> usize {
+        let equal = (0..LANES).filter(|lane| self.lane_heads[*lane] == at);
+        let order = |lane: &usize| self.lanes[*lane].events.front().map_or(u64::MAX, |entry| entry.order);
+        equal.min_by_key(order).unwrap_or(0)
+    }
+
+    #[inline(never)]
+    fn pop_apart(&mut self) {
         if self.near_key < self.far_key {
-            self.len -= 1;
             self.pop_near();
-        } else {
-            self.pop_far();
+        } else if self.far.pop().is_some() {
+            self.removed += 1;
+            self.far_changed();
         }
     }
 
@@ -153,20 +292,19 @@ impl EventSet {
 
     /// Events pending now.
     pub fn len(&self) -> usize {
-        self.len
+        (self.pushed - self.removed) as usize
     }
 
     /// True if nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The most events ever pending.
     pub fn max_len(&self) -> usize {
-        self.max_len
+        self.max_len as usize
     }
 
-    #[inline]
     fn insert_near(&mut self, entry: Entry) {
         let at = entry.at;
         let index = if self.free == NONE {
@@ -176,12 +314,7 @@ impl EventSet {
             let index = self.free;
             let node = &mut self.nodes[index as usize];
             self.free = node.next;
-            // Field by field: the parts have just been computed, and copying the whole would wait
-            // for them to reach memory.
-            node.at = entry.at;
-            node.order = entry.order;
-            node.target = entry.target;
-            node.next = NONE;
+            *node = entry;
             index
         };
         let slot = (at >> self.shift) as usize % SLOTS;
@@ -209,6 +342,7 @@ impl EventSet {
         if at < self.near_key.0 {
             (self.first, self.first_slot) = (index, slot as u32);
             (self.near_key, self.near_target) = ((at, entry.order), entry.target);
+            self.other_key = self.near_key.min(self.far_key);
         }
         self.insertions += 1;
         if self.insertions == REVIEW_EVERY {
@@ -219,17 +353,12 @@ impl EventSet {
     #[cold]
     fn insert_far(&mut self, entry: Entry) {
         self.far.push(entry);
-        self.far_key = self.far.first_key();
+        self.far_changed();
     }
 
-    #[cold]
-    fn pop_far(&mut self) {
-        if let Some(entry) = self.far.pop() {
-            // The wheel may begin later now, but never after its first entry.
-            self.tick = entry.at >> self.shift;
-            self.len -= 1;
-            self.far_key = self.far.first_key();
-        }
+    fn far_changed(&mut self) {
+        self.far_key = self.far.first_key();
+        self.other_key = self.near_key.min(self.far_key);
     }
 
     #[inline]
@@ -237,7 +366,7 @@ impl EventSet {
         let index = self.first;
         let slot = self.first_slot as usize;
         let node = &mut self.nodes[index as usize];
-        self.tick = node.at >> self.shift;
+        self.removed += 1;
         let next = node.next;
         node.next = self.free;
         self.free = index;
@@ -265,6 +394,7 @@ impl EventSet {
             }
         }
         (self.first, self.near_key) = (NONE, NEVER);
+        self.other_key = self.far_key;
     }
 
     #[inline]
@@ -273,6 +403,7 @@ impl EventSet {
         self.first_slot = slot as u32;
         let node = &self.nodes[self.first as usize];
         (self.near_key, self.near_target) = ((node.at, node.order), node.target);
+        self.other_key = self.near_key.min(self.far_key);
     }
 
     /// Slots too full to walk through become narrower. (Empty ones cost little: 64 are skipped at
@@ -294,17 +425,11 @@ impl EventSet {
             self.occupied = [0; WORDS];
             self.nodes.clear();
             (self.free, self.first, self.near_key) = (NONE, NONE, NEVER);
-            let begin = self.tick << self.shift;
             self.shift -= 2;
-            self.tick = begin >> self.shift;
             self.insertions = 0;
             for entry in entries {
                 let entry = Entry { next: NONE, ..entry };
-                if (entry.at >> self.shift) - self.tick < SLOTS as u64 {
-                    self.insert_near(entry);
-                } else {
-                    self.insert_far(entry);
-                }
+                if self.reaches(entry.at) { self.insert_near(entry) } else { self.insert_far(entry) }
             }
         }
         (self.walked, self.insertions) = (0, 0);
@@ -413,10 +538,13 @@ mod tests {
                 let replace = take && random.below(2) == 0;
                 if take {
                     let (at, _, target) = list.pop_first().unwrap();
-                    assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
+                    assert_eq!(set.due(Instant::from_nanos(at)), Some((Instant::from_nanos(at), target)));
                     now = at;
                 }
-                let at = now + random.below(spread) * if random.below(8) == 0 { 50 } else { 1 };
+                // Every other one lies one of a few distances ahead.
+                let far = if random.below(8) == 0 { 50 } else { 1 };
+                let at =
+                    now + if random.below(2) == 0 { random.below(spread) * far } else { random.below(7) * spread / 7 };
                 let target = random.below(1_000) as u32;
                 match (take, replace) {
                     (true, false) => {

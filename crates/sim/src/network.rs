@@ -158,7 +158,7 @@ impl Network {
         // One event may move a whole window of packets that come out at the same time.
         let (mut events, mut moved) = (0, 0);
         let all = loop {
-            let Some((at, target)) = self.events.peek().filter(|(at, _)| *at <= to) else { break true };
+            let Some((at, target)) = self.events.due(to) else { break true };
             if events + moved >= work {
                 break false;
             }
