@@ -25,17 +25,17 @@ struct Jitter {
     last_exit: Instant,
 }
 
+/// Nanoseconds, if it is not too long.
+pub(crate) fn checked(field: &'static str, found: Duration) -> Result<u64, LinkError> {
+    if found > LONGEST { Err(LinkError::DelayTooLong { field, found }) } else { Ok((Instant::ZERO + found).as_nanos()) }
+}
+
 impl Delay {
     pub(crate) fn new(model: &DelayModel, random: RandomStream) -> Result<Self, LinkError> {
-        for (field, found) in [("propagation", model.propagation), ("jitter", model.jitter)] {
-            if found > LONGEST {
-                return Err(LinkError::DelayTooLong { field, found });
-            }
-        }
-        let nanos = |d: Duration| (Instant::ZERO + d).as_nanos();
-        let jitter = Jitter { below: nanos(model.jitter), reorder: model.reorder, random, last_exit: Instant::ZERO };
-        let jitter = (jitter.below > 0).then(|| Box::new(jitter));
-        Ok(Delay { propagation: nanos(model.propagation), jitter })
+        let propagation = checked("propagation", model.propagation)?;
+        let below = checked("jitter", model.jitter)?;
+        let jitter = Jitter { below, reorder: model.reorder, random, last_exit: Instant::ZERO };
+        Ok(Delay { propagation, jitter: (below > 0).then(|| Box::new(jitter)) })
     }
 
     /// When a packet arrives whose last bit leaves at `departure`. To be asked once for every

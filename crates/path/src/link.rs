@@ -4,167 +4,47 @@
 //! before the arrival that is being pushed. Between calls nothing happens, so a driver needs one
 //! event per packet and link: the packet's exit.
 //!
-//! - **A queue that admits** (drop-tail, RED, RIO, PIE). An admitted packet will be sent, whatever comes later. So start,
-//!   departure, damage and exit are settled on arrival.
-//! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel, DualPI2). A waiting packet may still be dropped,
-//!   or be overtaken, so it is settled when its transmission begins. That is found out at the next
-//!   call: the begin lies at the departure of the packet before, whose exit is never earlier, so the
-//!   driver is there in time. Only after a packet that was lost with nobody in flight behind it is an
-//!   extra call needed.
-//!
-//! Both work with a delay of zero too, since a packet's exit never comes before its departure,
-//! and the next one's begin coincides with that.
-//!
-//! Settled packets lie in one ring in order of departure, from the queue to the far end: those at its front have
-//! departed and are on their way, the others still count as queued. Packets are counted when they pass the boundary
-//! between the two; all other counts follow from that and from the packets on either side (`account.rs`).
+//! Nearly all links of a run are plain: first in, first out, at one rate, over one distance. Those have a path of their own
+//! (`plain.rs`), which does no more per packet than such a link needs; all others are put together of their parts
+//! (`composed.rs`). Nobody outside can tell which a link is: a test pushes the same packets into both.
 
 mod account;
+mod cold;
+mod composed;
+mod plain;
 mod queueing;
 
-use crate::counters::Count;
-use crate::delay::Delay;
-use crate::loss::Loss;
-use crate::outage::Outages;
-use crate::queue::Queue;
-use crate::queue::parts::Held;
-use crate::quick_start::LinkRouter;
-use crate::rate::{Service, Transmitter};
-use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
-use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate};
-use std::collections::VecDeque;
+use crate::quick_start::QsCounters;
+use crate::{Datagram, DropReason, LinkCounters, LinkError, LinkSpec};
+use composed::Composed;
+use fairpace_units::{Bytes, Instant, Rate};
+use plain::PlainLink;
 
 /// A link between two nodes, one direction.
 ///
 /// In a run of many flows most media are access links that carry a packet now and then, and what a packet costs there is
-/// the memory that it touches. So a plain link is small: what most links never need is apart, models that draw or
-/// choose are behind pointers, and the ring takes memory with its first packet.
-///
-/// The order of fields is that of use: a packet that comes out touches the first two cache lines, one that goes in all.
+/// the memory that it touches. So a plain link is small, and its ring takes memory with its first packet.
 #[derive(Clone, Debug)]
-#[repr(C)]
-pub struct Link<T> {
-    /// The latest time that any call has told.
-    now: Instant,
-    /// When the next packet comes out that is settled; never if there is none.
-    next_exit: Instant,
-    /// When the next settled packet departs; never if there is none.
-    next_departure: Instant,
-    /// When the next transmission of a queue that chooses begins; never if nobody waits.
-    next_start: Instant,
-    /// The packets that are settled, in order of departure.
-    settled: VecDeque<Settled<T>>,
-    /// How many of them, from the front, have departed. The first of those comes out.
-    departed: u32,
-    recording: bool,
-    /// The contents of the queue and the transmitter: packets waiting or settled, not yet departed.
-    held: Held,
-    /// All that has departed.
-    transmitted: Count,
-    /// When the Quick-Start router looks at the load next; never without one.
-    next_observation: Instant,
-    cold: Option<Box<Cold<T>>>,
-    outages: Option<Box<Outages>>,
-    usage: Usage,
-    /// The largest queue.
-    maximum: Held,
-    transmitter: Transmitter,
-    queue: Queue<T>,
-    delay: Delay,
-    loss: Loss,
-    /// The Quick-Start router in front of the queue.
-    router: Option<Box<LinkRouter>>,
+pub struct Link<T>(Kind<T>);
+
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly all are plain, and a pointer in between costs each packet
+enum Kind<T> {
+    Plain(PlainLink<T>),
+    Composed(Box<Composed<T>>),
 }
 
-/// Places in [`Cold::low`].
-const OFFERED: usize = 0;
-const DELIVERED: usize = 1;
+/// A plain link is so many bytes, packets apart: with what a network keeps of it, four cache lines.
+const _: () = assert!(size_of::<Link<crate::Plain>>() <= 232);
 
-/// The state of what happens on few links, made when it happens there.
-#[derive(Clone, Debug)]
-struct Cold<T> {
-    drops: [[Count; DropReason::COUNT]; 2],
-    /// Packets of low priority that were offered and delivered.
-    low: [Count; 2],
-    marked: Count,
-    /// Settled packets that will be lost, in order of departure, and why.
-    doomed: VecDeque<(DropReason, T)>,
-    /// Settled packets that may overtake each other on the way.
-    overtaking: Wire<T>,
-    dropped: VecDeque<(Instant, DropReason, T)>,
-    /// Scratch: those who went without being sent.
-    gone: Vec<(Instant, T)>,
-    /// When a packet last joined a queue that chooses.
-    last_arrival: Instant,
-}
-
-impl<T> Default for Cold<T> {
-    fn default() -> Self {
-        Cold {
-            drops: [[Count::default(); DropReason::COUNT]; 2],
-            low: [Count::default(); 2],
-            marked: Count::default(),
-            doomed: VecDeque::new(),
-            overtaking: Wire::new(Duration::ZERO),
-            dropped: VecDeque::new(),
-            gone: Vec::new(),
-            last_arrival: Instant::ZERO,
+/// Asks whichever kind of link it is.
+macro_rules! ask {
+    ($self:expr, $link:ident => $answer:expr) => {
+        match $self {
+            Kind::Plain($link) => $answer,
+            Kind::Composed($link) => $answer,
         }
-    }
-}
-
-/// A plain link is so many bytes, packets apart: with what a network keeps of it, five cache lines.
-const _: () = assert!(size_of::<Link<crate::Plain>>() <= 288);
-
-/// A packet whose departure and fate are known.
-#[derive(Clone, Debug)]
-struct Settled<T> {
-    departure: Instant,
-    /// When it comes out, if it lies here until then.
-    exit: Instant,
-    cargo: Cargo<T>,
-}
-
-/// Where a settled packet is; if elsewhere, its size.
-#[derive(Clone, Debug)]
-enum Cargo<T> {
-    /// Here; it comes out.
-    Here(T),
-    /// Among those that may overtake each other.
-    Overtaking(u64),
-    /// Among those that will be lost.
-    Doomed(u64),
-}
-
-impl<T: Datagram> Cargo<T> {
-    #[inline]
-    fn size(&self) -> u64 {
-        match self {
-            Cargo::Here(packet) => packet.size().get(),
-            Cargo::Overtaking(size) | Cargo::Doomed(size) => *size,
-        }
-    }
-}
-
-/// Time spent in queue and transmitter, summed over packets when their departure becomes known,
-/// which may be in the future. Little's law turns it into the averages over time: one addition
-/// per packet instead of one for each change of the queue.
-#[derive(Clone, Copy, Debug, Default)]
-struct Usage {
-    packet_ns: u128,
-    byte_ns: u128,
-    /// How long there was nothing in queue and transmitter, up to when something came last.
-    idle_ns: u64,
-    /// When the last packet settled so far departs, or the last one that waited was dropped.
-    busy_until: Instant,
-}
-
-impl Usage {
-    #[inline]
-    fn add(&mut self, stay_ns: u64, size: u64) {
-        self.packet_ns += u128::from(stay_ns);
-        self.byte_ns += u128::from(stay_ns) * u128::from(size);
-    }
+    };
 }
 
 impl<T: Datagram> Link<T> {
@@ -175,313 +55,199 @@ impl<T: Datagram> Link<T> {
     /// # Errors
     /// [`LinkError`] names the field of `spec` that cannot be.
     pub fn new(spec: &LinkSpec, seed: u64, name: &str) -> Result<Self, LinkError> {
-        let transmitter = Transmitter::new(&spec.rate)?;
-        let router = match &spec.quick_start {
-            Some(params) => {
-                let random = RandomStream::named(seed, &format!("{name}.quick_start"));
-                Some(Box::new(LinkRouter::new(params, random, transmitter.capacity_at(Instant::ZERO))?))
-            }
-            None => None,
-        };
-        let outages = Outages::new(&spec.outage, spec.outage_at);
-        Ok(Link {
-            now: Instant::ZERO,
-            next_start: Instant::NEVER,
-            next_observation: router.as_ref().map_or(Instant::NEVER, |r| Instant::ZERO + r.interval()),
-            next_exit: Instant::NEVER,
-            next_departure: Instant::NEVER,
-            settled: VecDeque::new(),
-            departed: 0,
-            held: Held::default(),
-            maximum: Held::default(),
-            transmitted: Count::default(),
-            queue: Queue::new(&spec.queue, seed, name)?,
-            transmitter,
-            delay: Delay::new(&spec.delay, RandomStream::named(seed, &format!("{name}.jitter")))?,
-            loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
-            usage: Usage::default(),
-            outages: (!outages.is_empty()).then(|| Box::new(outages)),
-            cold: None,
-            router,
-            recording: false,
+        Ok(match PlainLink::new(spec, seed, name)? {
+            Some(plain) => Link(Kind::Plain(plain)),
+            None => Link(Kind::Composed(Box::new(Composed::new(spec, seed, name)?))),
         })
     }
 
     /// A packet arrives at the queue.
     #[inline(always)] // a call costs 5 % more instructions
-    pub fn push(&mut self, now: Instant, mut packet: T) {
-        self.settle_until(now);
-        let now = self.now;
-        let source = packet.flow();
-        if let Some(option) = packet.quick_start() {
-            // By value: a packet whose address goes out of here would be copied, option or not.
-            *option = self.route(now, source, *option);
-        }
-        let size = packet.size();
-        if packet.class() == Class::Low {
-            self.cold().low[OFFERED].add(size);
-        }
-        match &mut self.queue {
-            // Nothing ever waits for an unlimited transmitter.
-            _ if matches!(self.transmitter, Transmitter::Unlimited) => self.pass_through(now, packet),
-            Queue::DropTail(queue) if queue.admits(self.held, size.get()) => {
-                self.hold(now, size);
-                self.note_maximum();
-                self.settle(now, packet);
-            }
-            Queue::DropTail(_) => self.drop_now(now, DropReason::QueueFull, packet),
-            Queue::Managed(_) => self.push_managed(now, packet, size),
-            Queue::Choosing(_) => self.push_choosing(now, packet, size),
+    pub fn push(&mut self, now: Instant, packet: T) {
+        match &mut self.0 {
+            Kind::Plain(link) => link.push(now, packet),
+            Kind::Composed(link) => link.push(now, packet),
         }
     }
 
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will.
     /// The instant is exact, except that a queue that chooses behind a lost packet may make it too early. Only a push
     /// or a pop changes it.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> Instant {
-        let mut next = self.next_exit;
-        // A packet that waits comes out after those on the way, unless it may overtake them.
-        if self.next_start != Instant::NEVER && (next == Instant::NEVER || self.delay.may_reorder()) {
-            next = next.min(self.delay.earliest_exit(self.next_start));
-        }
-        next.max(self.now)
+        ask!(&self.0, link => link.next())
     }
 
     /// The next packet that is out by `now`. Call it until there is none.
     #[inline(always)] // likewise
     pub fn pop(&mut self, now: Instant) -> Option<T> {
-        self.settle_until(now);
-        if self.next_exit > self.now {
-            return None;
+        match &mut self.0 {
+            Kind::Plain(link) => link.pop(now),
+            Kind::Composed(link) => link.pop(now),
         }
-        let packet = match self.settled.pop_front() {
-            Some(Settled { cargo: Cargo::Here(packet), .. }) => {
-                self.departed -= 1;
-                packet
-            }
-            other => return self.pop_overtaking(other),
-        };
-        self.next_exit = match self.settled.front() {
-            Some(Settled { cargo: Cargo::Here(_), exit, .. }) => *exit,
-            Some(_) => self.first_exit(),
-            None => Instant::NEVER,
-        };
-        if packet.class() == Class::Low {
-            self.cold().low[DELIVERED].add(packet.size());
-        }
-        Some(packet)
     }
 
     /// Brings the link up to `now` without taking anything out: before reading the counters, and
     /// at the end of a run.
     pub fn advance(&mut self, now: Instant) {
-        self.settle_until(now);
+        ask!(&mut self.0, link => link.advance(now));
     }
 
     /// Whether dropped packets are kept for [`Link::take_dropped`]. Off at first.
     pub fn record_drops(&mut self, on: bool) {
-        self.recording = on;
+        ask!(&mut self.0, link => link.record_drops(on));
     }
 
     /// Whether [`Link::take_dropped`] has one.
-    #[inline]
+    #[inline(always)]
     pub fn has_dropped(&self) -> bool {
-        self.cold.as_ref().is_some_and(|cold| !cold.dropped.is_empty())
+        ask!(&self.0, link => link.has_dropped())
     }
 
     /// The next dropped packet, why and when it was dropped, in order of time. Call it until there
     /// is none.
     pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, T)> {
-        self.cold.as_mut()?.dropped.pop_front()
+        ask!(&mut self.0, link => link.take_dropped())
     }
 
     /// How fast packets leave at that time; [`Rate::MAX`] if serialization takes none. For a
     /// mahimahi trace, the mean over the second around `now`.
     pub fn capacity_at(&self, now: Instant) -> Rate {
-        self.transmitter.capacity_at(now)
+        ask!(&self.0, link => link.capacity_at(now))
     }
 
     /// How many bits the link could have carried between two instants; `None` if unlimited.
     pub fn capacity_between(&self, from: Instant, to: Instant) -> Option<f64> {
-        self.transmitter.capacity_between(from, to)
+        ask!(&self.0, link => link.capacity_between(from, to))
     }
 
-    /// Brings everything up to `now`, in order of time.
-    #[inline]
-    fn settle_until(&mut self, now: Instant) {
-        debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
-        debug_assert!(now < Instant::NEVER, "never does not come");
-        self.now = self.now.max(now);
-        if self.next_departure <= self.now {
-            self.depart_until(self.now);
-        }
-        if self.next_start <= self.now {
-            self.begin_transmissions();
-        }
+    /// The counts up to the latest time that any call has told: [`Link::advance`] first.
+    pub fn counters(&self) -> LinkCounters {
+        ask!(&self.0, link => link.counters())
     }
 
-    /// Lets those depart whose last bit has left by `now`.
-    fn depart_until(&mut self, now: Instant) {
-        self.next_departure = loop {
-            let Some(Settled { departure, cargo, .. }) = self.settled.get(self.departed as usize) else {
-                break Instant::NEVER;
-            };
-            let (departure, size, here) = (*departure, cargo.size(), matches!(cargo, Cargo::Here(_)));
-            if departure > now {
-                break departure;
-            }
-            if self.next_observation < departure {
-                self.observe_before(departure);
-            }
-            self.departed += 1;
-            self.held.packets -= 1;
-            self.held.bytes -= size;
-            self.transmitted.add(Bytes::new(size));
-            if !here {
-                self.depart_elsewhere();
-            }
-        };
-    }
-
-    /// A packet has departed that lies elsewhere. (One that lies here is at the front of those that have.)
-    #[cold]
-    fn depart_elsewhere(&mut self) {
-        let Some(Settled { departure, cargo, .. }) = self.settled.get(self.departed as usize - 1) else { return };
-        let departure = *departure;
-        if matches!(cargo, Cargo::Doomed(_))
-            && let Some((reason, lost)) = self.cold().doomed.pop_front()
-        {
-            self.drop_now(departure, reason, lost);
-        }
-        self.trim();
-    }
-
-    /// Nothing that lies elsewhere is at the front of those that have departed.
-    fn trim(&mut self) {
-        while self.departed > 0
-            && let Some(Settled { cargo: Cargo::Overtaking(_) | Cargo::Doomed(_), .. }) = self.settled.front()
-        {
-            self.settled.pop_front();
-            self.departed -= 1;
+    /// The counts of the link's Quick-Start router so far, if there is one.
+    pub fn quick_start(&self) -> Option<&QsCounters> {
+        match &self.0 {
+            Kind::Plain(_) => None,
+            Kind::Composed(link) => link.quick_start(),
         }
     }
 
-    /// The exit of the first packet that comes out, behind such as will be lost.
-    #[cold]
-    fn first_exit(&mut self) -> Instant {
-        self.trim();
-        let first = self.settled.iter().find(|settled| matches!(settled.cargo, Cargo::Here(_)));
-        first.map_or(Instant::NEVER, |settled| settled.exit)
+    /// Forgets the largest queue seen, so that it is that of the time from now on.
+    pub fn restart_maximum(&mut self) {
+        ask!(&mut self.0, link => link.restart_maximum());
     }
 
-    /// A packet is let in.
-    #[inline(always)] // as `push`
-    fn hold(&mut self, now: Instant, size: Bytes) {
-        if self.held.packets == 0 {
-            self.usage.idle_ns += now.as_nanos() - self.usage.busy_until.as_nanos();
-        }
-        self.held.packets += 1;
-        self.held.bytes += size.get();
+    /// Packets in the queue and in transmission.
+    pub fn queue_len(&self) -> usize {
+        ask!(&self.0, link => link.queue_len())
     }
 
-    #[inline]
-    fn note_maximum(&mut self) {
-        self.maximum.packets = self.maximum.packets.max(self.held.packets);
-        self.maximum.bytes = self.maximum.bytes.max(self.held.bytes);
+    /// Bytes in the queue and in transmission, the packet under way in full.
+    pub fn queue_bytes(&self) -> Bytes {
+        ask!(&self.0, link => link.queue_bytes())
     }
 
-    /// The next packet to be transmitted is this one, and nothing can change that: what becomes of
-    /// it? Returns when its transmission begins.
-    #[inline]
-    fn settle(&mut self, arrival: Instant, packet: T) -> Instant {
-        let size = packet.size().get();
-        let Service { start, departure } = self.transmitter.serve(arrival, size);
-        self.usage.add(departure.as_nanos() - arrival.as_nanos(), size);
-        self.usage.busy_until = departure;
-        self.next_departure = self.next_departure.min(departure);
-        // Both draw for every packet, so that no outcome shifts the draws of later packets.
-        let exit = self.delay.exit_of(departure);
-        let damaged = self.loss.next();
-        let dark = self.outages.as_ref().is_some_and(|outages| outages.hit(start, departure, exit));
-        if damaged || dark {
-            let reason = if dark { DropReason::Outage } else { DropReason::LinkError };
-            self.doom(departure, reason, packet);
-        } else if self.delay.has_jitter() {
-            self.send_with_jitter(departure, exit, packet);
-        } else {
-            if self.next_exit == Instant::NEVER {
-                self.next_exit = exit;
-            }
-            self.settled.push_back(Settled { departure, exit, cargo: Cargo::Here(packet) });
-        }
-        start
-    }
-
-    /// A packet will be lost.
-    #[cold]
-    fn doom(&mut self, departure: Instant, reason: DropReason, packet: T) {
-        self.settled.push_back(Settled { departure, exit: Instant::NEVER, cargo: Cargo::Doomed(packet.size().get()) });
-        self.cold().doomed.push_back((reason, packet));
-    }
-
-    /// A packet will come out at `exit`, which was drawn.
-    fn send_with_jitter(&mut self, departure: Instant, exit: Instant, packet: T) {
-        self.delay.keep_order_after(exit);
-        let cargo = if self.delay.may_reorder() {
-            let size = packet.size().get();
-            self.cold().overtaking.insert(exit, packet);
-            Cargo::Overtaking(size)
-        } else {
-            Cargo::Here(packet)
-        };
-        self.next_exit = self.next_exit.min(exit);
-        self.settled.push_back(Settled { departure, exit, cargo });
-    }
-
-    /// Takes out the next packet of those that may overtake each other; `front` is what was at the front of the ring.
-    #[cold]
-    fn pop_overtaking(&mut self, front: Option<Settled<T>>) -> Option<T> {
-        // One that has not departed.
-        if let Some(front) = front {
-            self.settled.push_front(front);
-        }
-        let now = self.now;
-        let cold = self.cold();
-        let packet = cold.overtaking.pop(now);
-        let next = cold.overtaking.next();
-        if let Some(packet) = &packet
-            && packet.class() == Class::Low
-        {
-            cold.low[DELIVERED].add(packet.size());
-        }
-        self.next_exit = next;
-        packet
-    }
-
-    /// A packet arrives at a transmitter that takes no time.
-    fn pass_through(&mut self, now: Instant, packet: T) {
-        self.hold(now, packet.size());
-        self.settle(now, packet);
-        self.depart_until(now);
-    }
-
-    #[inline]
-    fn cold(&mut self) -> &mut Cold<T> {
-        self.cold.get_or_insert_default()
+    /// Packets that were pushed and have neither come out nor been dropped: waiting, in
+    /// transmission or in flight.
+    pub fn inside(&self) -> usize {
+        ask!(&self.0, link => link.inside())
     }
 
     #[cfg(test)]
-    pub(crate) fn queue(&self) -> &Queue<T> {
-        &self.queue
+    pub(crate) fn queue(&self) -> &crate::queue::Queue<T> {
+        match &self.0 {
+            Kind::Plain(_) => panic!("a plain link has none of these"),
+            Kind::Composed(link) => link.queue(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Capacity, DelayModel, LossModel, Plain, QueueModel, RateModel};
+    use fairpace_units::{Class, Duration, Packets, Probability, RandomStream};
+
+    /// A plain link's spec: with losses or without, its queue limited in packets, in bytes or not.
+    fn spec(random: &mut RandomStream) -> LinkSpec {
+        let capacity = match random.below(3) {
+            0 => Capacity::Packets(Packets::new(1 + random.below(20))),
+            1 => Capacity::Bytes(Bytes::new(1 + random.below(20_000))),
+            _ => Capacity::Unlimited,
+        };
+        let loss = match random.below(3) {
+            0 => LossModel::None,
+            1 => LossModel::Bernoulli(Probability::new(random.uniform()).unwrap_or(Probability::ZERO)),
+            _ => LossModel::Bernoulli(Probability::new(0.1).unwrap_or(Probability::ZERO)),
+        };
+        // At 8 Mbit/s 1,000 bytes take 1 ms, so that departures, exits and arrivals coincide.
+        let rate = if random.below(2) == 0 { Rate::mbps(8.0) } else { Rate::kbps(1.0 + random.below(50_000) as f64) };
+        LinkSpec {
+            rate: RateModel::Fixed(rate),
+            delay: DelayModel::constant(Duration::from_millis([0, 1, random.below(30)][random.below(3) as usize])),
+            queue: QueueModel::DropTail { capacity },
+            loss,
+            ..LinkSpec::default()
+        }
     }
 
-    fn drop_now(&mut self, now: Instant, reason: DropReason, packet: T) {
-        let recording = self.recording;
-        let cold = self.cold();
-        cold.drops[packet.class() as usize][reason as usize].add(packet.size());
-        if recording {
-            cold.dropped.push_back((now, reason, packet));
+    #[test]
+    fn a_plain_link_is_the_composed_one_of_the_same_spec() {
+        for seed in 0..400 {
+            let mut random = RandomStream::named(seed, "plain");
+            let spec = spec(&mut random);
+            let mut plain = Link::new(&spec, seed, "link").unwrap();
+            assert!(matches!(plain.0, Kind::Plain(_)));
+            let mut composed = Link(Kind::Composed(Box::new(Composed::new(&spec, seed, "link").unwrap())));
+            let recording = random.below(2) == 0;
+            plain.record_drops(recording);
+            composed.record_drops(recording);
+            let mut now = Instant::ZERO;
+            for id in 0..400 {
+                let step = Duration::from_micros([0, 1_000, random.below(3_000)][random.below(3) as usize]);
+                now += step;
+                // Sometimes a driver comes in time, sometimes late.
+                if random.below(4) > 0 && plain.next() < now {
+                    now = plain.next();
+                }
+                assert_eq!(plain.next(), composed.next(), "seed {seed}");
+                match random.below(6) {
+                    0..=2 => {
+                        let size = Bytes::new([1_000, 40, 1 + random.below(3_000)][random.below(3) as usize]);
+                        let class = if random.below(4) == 0 { Class::Low } else { Class::Normal };
+                        let packet = Plain { class, id, ..Plain::new(size) };
+                        plain.push(now, packet);
+                        composed.push(now, packet);
+                    }
+                    3 | 4 => loop {
+                        let out = plain.pop(now);
+                        assert_eq!(out, composed.pop(now), "seed {seed}");
+                        if out.is_none() || random.below(8) == 0 {
+                            break;
+                        }
+                    },
+                    _ if random.below(5) == 0 => {
+                        plain.restart_maximum();
+                        composed.restart_maximum();
+                    }
+                    _ => {
+                        plain.advance(now);
+                        composed.advance(now);
+                    }
+                }
+                assert_eq!(plain.has_dropped(), composed.has_dropped(), "seed {seed}");
+                if random.below(3) > 0 {
+                    assert_eq!(plain.take_dropped(), composed.take_dropped(), "seed {seed}");
+                }
+                assert_eq!(plain.counters(), composed.counters(), "seed {seed}");
+                assert_eq!(
+                    (plain.queue_len(), plain.queue_bytes(), plain.inside()),
+                    (composed.queue_len(), composed.queue_bytes(), composed.inside()),
+                );
+                assert_eq!(plain.capacity_between(Instant::ZERO, now), composed.capacity_between(Instant::ZERO, now));
+            }
         }
     }
 }

@@ -41,10 +41,9 @@ impl Transmitter {
     pub(crate) fn new(model: &RateModel) -> Result<Self, LinkError> {
         Ok(match model {
             RateModel::Unlimited => Transmitter::Unlimited,
-            RateModel::Fixed(rate) => match rate_units(*rate) {
-                0 => return Err(LinkError::RateZero { found: *rate }),
-                units => Transmitter::Fixed(FixedRate { rate: units, done: Exact::default() }),
-            },
+            RateModel::Fixed(rate) => {
+                Transmitter::Fixed(FixedRate::new(*rate).ok_or(LinkError::RateZero { found: *rate })?)
+            }
             RateModel::Schedule(entries) => {
                 Transmitter::Steps(Box::new(SteppedRate::new(Arc::new(steps_of(entries)?))))
             }
@@ -81,7 +80,7 @@ impl Transmitter {
     pub(crate) fn capacity_at(&self, now: Instant) -> Rate {
         match self {
             Transmitter::Unlimited => Rate::MAX,
-            Transmitter::Fixed(f) => rate_of_units(f.rate),
+            Transmitter::Fixed(f) => f.rate(),
             Transmitter::Steps(s) => s.steps.rate_at(now),
             Transmitter::Opportunities(o) => o.opportunities.rate_around(now),
         }
@@ -106,7 +105,7 @@ impl Transmitter {
     pub(crate) fn capacity_between(&self, from: Instant, to: Instant) -> Option<f64> {
         Some(match self {
             Transmitter::Unlimited => return None,
-            Transmitter::Fixed(f) => rate_of_units(f.rate).as_bps() * to.since(from).as_secs_f64(),
+            Transmitter::Fixed(f) => f.capacity_between(from, to),
             Transmitter::Steps(s) => {
                 let work = s.steps.work_before(to).saturating_sub(s.steps.work_before(from));
                 work as f64 / (UNITS_PER_BPS * 1e9)
@@ -168,17 +167,49 @@ pub(crate) struct FixedRate {
 }
 
 impl FixedRate {
+    /// `None` if the rate is nearly nothing.
+    pub(crate) fn new(rate: Rate) -> Option<Self> {
+        let rate = rate_units(rate);
+        (rate > 0).then(|| FixedRate { rate, done: Exact::default() })
+    }
+
+    /// When the last packet served so far is done.
     #[inline]
-    fn serve(&mut self, arrival: Instant, size: u64) -> Service {
-        let mut at = self.done.next_start(arrival);
-        let start = at.rounded_up();
+    pub(crate) fn busy_until(&self) -> Instant {
+        self.done.rounded_up()
+    }
+
+    /// The next packet begins at that instant, since the transmitter is idle.
+    #[inline]
+    pub(crate) fn begin(&mut self, arrival: Instant) {
+        self.done = Exact { ns: arrival.as_nanos(), fraction: 0 };
+    }
+
+    /// Serves the next packet where the last one ended. When it is done.
+    #[inline]
+    pub(crate) fn serve_next(&mut self, size: u64) -> Instant {
         let mut left = size;
         while left > PIECE {
-            at = self.transmit(at, PIECE);
+            self.done = self.transmit(self.done, PIECE);
             left -= PIECE;
         }
-        self.done = self.transmit(at, left);
-        Service { start, departure: self.done.rounded_up() }
+        self.done = self.transmit(self.done, left);
+        self.done.rounded_up()
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        rate_of_units(self.rate)
+    }
+
+    /// In bits.
+    pub(crate) fn capacity_between(&self, from: Instant, to: Instant) -> f64 {
+        self.rate().as_bps() * to.since(from).as_secs_f64()
+    }
+
+    #[inline]
+    fn serve(&mut self, arrival: Instant, size: u64) -> Service {
+        self.done = self.done.next_start(arrival);
+        Service { start: self.busy_until(), departure: self.serve_next(size) }
     }
 
     #[inline]

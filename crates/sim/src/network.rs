@@ -122,7 +122,7 @@ struct Slot {
     next: Option<Hop>,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 320);
+const _: () = assert!(size_of::<Slot>() <= 256);
 
 // The kind of an entry in the event set: its low four bits; the rest is an index.
 const MEDIUM: u32 = 0;

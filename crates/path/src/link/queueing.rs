@@ -1,13 +1,13 @@
 //! Queues other than drop-tail, and the Quick-Start router in front of the queue.
 
-use super::Link;
+use super::composed::Composed;
 use crate::queue::Queue;
 use crate::queue::parts::{Held, Next, Occupancy, Verdict};
 use crate::quick_start::pass_unaware;
 use crate::{Datagram, DropReason};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, QsOption, Rate};
 
-impl<T: Datagram> Link<T> {
+impl<T: Datagram> Composed<T> {
     /// A packet arrives at a queue that admits by more than its room.
     pub(super) fn push_managed(&mut self, now: Instant, mut packet: T, size: Bytes) {
         let Queue::Managed(queue) = &mut self.queue else { return };
@@ -18,7 +18,7 @@ impl<T: Datagram> Link<T> {
                 Occupancy { held, waiting, could_have_left: 0 }
             }
             None => {
-                let idle_since = self.usage.busy_until;
+                let idle_since = self.busy_until;
                 let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
                 Occupancy { held, waiting: held, could_have_left }
             }
@@ -98,7 +98,7 @@ impl<T: Datagram> Link<T> {
         }
         self.cold().gone = gone;
         if self.held.packets == 0 {
-            self.usage.busy_until = self.usage.busy_until.max(now);
+            self.busy_until = self.busy_until.max(now);
         }
     }
 

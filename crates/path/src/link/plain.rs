@@ -1,0 +1,347 @@
+//! A plain link: drop-tail, one rate, one distance, perhaps with losses; nothing else is drawn, nothing is dark.
+//!
+//! An admitted packet's departure is known at once, and nothing can change it. So the ring holds each packet with its
+//! departure, and exits follow from departures. Departures are counted late: those before an arrival when it is pushed,
+//! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
+//! Only lost packets are missed in time, since somebody may wait for what is dropped.
+
+use super::account::{Account, Usage};
+use super::cold::{Cold, DELIVERED, OFFERED};
+use crate::counters::{Count, LinkCounters};
+use crate::delay::checked;
+use crate::loss::Loss;
+use crate::queue::drop_tail::DropTail;
+use crate::queue::parts::{Held, Room};
+use crate::quick_start::pass_unaware;
+use crate::rate::FixedRate;
+use crate::{Datagram, DropReason, LinkError, LinkSpec, LossModel, QueueModel, RateModel};
+use fairpace_units::{Bytes, Class, Instant, QsOption, RandomStream, Rate};
+use std::collections::VecDeque;
+
+/// The order of fields is that of use: a packet that comes out touches the first two cache lines, one that goes in all.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(super) struct PlainLink<T> {
+    /// The latest time that any call has told.
+    now: Instant,
+    /// When the next packet comes out; never if there is none.
+    next_exit: Instant,
+    /// The packets inside, in order of departure.
+    ring: VecDeque<Inside<T>>,
+    /// How many of them, from the front, have departed and are counted so.
+    departed: u32,
+    recording: bool,
+    /// Nanoseconds on the way.
+    propagation: u64,
+    /// When the first packet departs that is lost and has not yet been dropped; never if there is none.
+    next_loss: Instant,
+    /// The bytes of the packets that are not counted as departed.
+    held_bytes: u64,
+    cold: Option<Box<Cold<T>>>,
+    /// All that was let in.
+    admitted: Count,
+    transmitter: FixedRate,
+    queue: DropTail,
+    /// The largest queue.
+    maximum: Held,
+    usage: Usage,
+    loss: Option<Box<Loss>>,
+}
+
+/// A packet and when it departs.
+#[derive(Clone, Debug)]
+struct Inside<T> {
+    departure: Instant,
+    cargo: Cargo<T>,
+}
+
+#[derive(Clone, Debug)]
+enum Cargo<T> {
+    /// The packet comes out.
+    Kept(T),
+    /// The packet is lost and lies among those, being so large.
+    Lost(u64),
+}
+
+impl<T: Datagram> Cargo<T> {
+    #[inline]
+    fn size(&self) -> u64 {
+        match self {
+            Cargo::Kept(packet) => packet.size().get(),
+            Cargo::Lost(size) => *size,
+        }
+    }
+}
+
+impl<T: Datagram> PlainLink<T> {
+    /// The link that `spec` describes, with the random stream `<name>.loss`; `None` if it is not plain.
+    pub(super) fn new(spec: &LinkSpec, seed: u64, name: &str) -> Result<Option<Self>, LinkError> {
+        let (RateModel::Fixed(rate), QueueModel::DropTail { capacity }) = (&spec.rate, &spec.queue) else {
+            return Ok(None);
+        };
+        if !spec.delay.jitter.is_zero() || !spec.outage.is_empty() || spec.quick_start.is_some() {
+            return Ok(None);
+        }
+        let transmitter = FixedRate::new(*rate).ok_or(LinkError::RateZero { found: *rate })?;
+        let loss = match spec.loss {
+            LossModel::None => None,
+            _ => Some(Box::new(Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))))),
+        };
+        Ok(Some(PlainLink {
+            now: Instant::ZERO,
+            next_exit: Instant::NEVER,
+            ring: VecDeque::new(),
+            departed: 0,
+            recording: false,
+            queue: DropTail::new(Room::new(*capacity)?),
+            propagation: checked("propagation", spec.delay.propagation)?,
+            next_loss: Instant::NEVER,
+            held_bytes: 0,
+            cold: None,
+            admitted: Count::default(),
+            transmitter,
+            maximum: Held::default(),
+            usage: Usage::default(),
+            loss,
+        }))
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, now: Instant, mut packet: T) {
+        self.reach(now);
+        self.count_departures();
+        if let Some(option) = packet.quick_start() {
+            // By value: a packet whose address goes out of here would be copied, option or not.
+            *option = pass(*option);
+        }
+        let size = packet.size();
+        if packet.class() == Class::Low {
+            self.cold().low[OFFERED].add(size);
+        }
+        let held = self.held();
+        if !self.queue.admits(held, size.get()) {
+            return self.refuse(packet);
+        }
+        let now = self.now;
+        if held.packets == 0 {
+            self.usage.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
+            self.transmitter.begin(now);
+        }
+        self.held_bytes += size.get();
+        self.maximum.packets = self.maximum.packets.max(held.packets + 1);
+        self.maximum.bytes = self.maximum.bytes.max(self.held_bytes);
+        self.admitted.add(size);
+        let departure = self.transmitter.serve_next(size.get());
+        self.usage.add(departure.as_nanos() - now.as_nanos(), size.get());
+        if let Some(loss) = &mut self.loss
+            && loss.next()
+        {
+            return self.lose(departure, packet);
+        }
+        if self.next_exit == Instant::NEVER {
+            self.next_exit = self.exit_of(departure);
+        }
+        self.ring.push_back(Inside { departure, cargo: Cargo::Kept(packet) });
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&self) -> Instant {
+        self.next_exit.max(self.now)
+    }
+
+    #[inline(always)]
+    pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
+        self.reach(now);
+        if self.next_exit > self.now {
+            return None;
+        }
+        let Some(Inside { cargo: Cargo::Kept(packet), .. }) = self.ring.pop_front() else { return None };
+        if self.departed > 0 {
+            self.departed -= 1;
+        } else {
+            self.held_bytes -= packet.size().get();
+        }
+        self.next_exit = match self.ring.front() {
+            None => Instant::NEVER,
+            Some(Inside { cargo: Cargo::Kept(_), departure }) => self.exit_of(*departure),
+            Some(_) => self.first_exit(),
+        };
+        if packet.class() == Class::Low {
+            self.cold().low[DELIVERED].add(packet.size());
+        }
+        Some(packet)
+    }
+
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.reach(now);
+        self.count_departures();
+    }
+
+    pub(super) fn record_drops(&mut self, on: bool) {
+        self.recording = on;
+    }
+
+    #[inline(always)]
+    pub(super) fn has_dropped(&self) -> bool {
+        self.cold.as_ref().is_some_and(|cold| !cold.dropped.is_empty())
+    }
+
+    pub(super) fn take_dropped(&mut self) -> Option<(Instant, DropReason, T)> {
+        self.cold.as_mut()?.dropped.pop_front()
+    }
+
+    pub(super) fn capacity_at(&self, _now: Instant) -> Rate {
+        self.transmitter.rate()
+    }
+
+    pub(super) fn capacity_between(&self, from: Instant, to: Instant) -> Option<f64> {
+        Some(self.transmitter.capacity_between(from, to))
+    }
+
+    pub(super) fn restart_maximum(&mut self) {
+        self.count_departures();
+        self.maximum = self.held();
+    }
+
+    pub(super) fn queue_len(&self) -> usize {
+        self.waiting().count()
+    }
+
+    pub(super) fn queue_bytes(&self) -> Bytes {
+        Bytes::new(self.waiting().map(|inside| inside.cargo.size()).sum())
+    }
+
+    pub(super) fn inside(&self) -> usize {
+        let kept = self.ring.iter().filter(|inside| matches!(inside.cargo, Cargo::Kept(_))).count();
+        kept + self.cold.as_ref().map_or(0, |cold| cold.doomed.len())
+    }
+
+    pub(super) fn counters(&self) -> LinkCounters {
+        let mut usage = self.usage;
+        let mut held = Count::default();
+        for inside in self.waiting() {
+            let size = inside.cargo.size();
+            held.add(Bytes::new(size));
+            usage.take_back(inside.departure.as_nanos() - self.now.as_nanos(), size);
+        }
+        let mut on_the_way = Count::default();
+        for inside in self.ring.iter().take_while(|inside| inside.departure <= self.now) {
+            if let Cargo::Kept(packet) = &inside.cargo {
+                on_the_way.add(packet.size());
+            }
+        }
+        Account {
+            now: self.now,
+            transmitted: self.admitted.minus(held),
+            held: Held { packets: held.packets.get(), bytes: held.bytes.get() },
+            on_the_way,
+            maximum: self.maximum,
+            usage,
+            busy_until: self.transmitter.busy_until(),
+            cold: self.cold.as_deref(),
+        }
+        .counters()
+    }
+
+    /// Time goes on; packets that have been lost meanwhile are dropped.
+    #[inline(always)]
+    fn reach(&mut self, now: Instant) {
+        debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
+        debug_assert!(now < Instant::NEVER, "never does not come");
+        self.now = self.now.max(now);
+        if self.next_loss <= self.now {
+            self.count_departures();
+        }
+    }
+
+    /// Counts those whose last bit has left.
+    #[inline(always)]
+    fn count_departures(&mut self) {
+        while let Some(inside) = self.ring.get(self.departed as usize)
+            && inside.departure <= self.now
+        {
+            self.held_bytes -= inside.cargo.size();
+            self.departed += 1;
+            if let Cargo::Lost(_) = inside.cargo {
+                self.drop_lost();
+            }
+        }
+    }
+
+    /// The packets that are not counted as departed.
+    #[inline(always)]
+    fn held(&self) -> Held {
+        Held { packets: (self.ring.len() - self.departed as usize) as u64, bytes: self.held_bytes }
+    }
+
+    /// The packets whose last bit has not left.
+    fn waiting(&self) -> impl Iterator<Item = &Inside<T>> {
+        let departed = self.ring.partition_point(|inside| inside.departure <= self.now);
+        self.ring.range(departed..)
+    }
+
+    /// When a packet comes out that departs then.
+    #[inline(always)]
+    fn exit_of(&self, departure: Instant) -> Instant {
+        Instant::from_nanos(departure.as_nanos().saturating_add(self.propagation))
+    }
+
+    /// The queue has no room.
+    #[cold]
+    fn refuse(&mut self, packet: T) {
+        let (now, recording) = (self.now, self.recording);
+        self.cold().drop(now, DropReason::QueueFull, packet, recording);
+    }
+
+    /// A packet that was let in will be lost.
+    #[cold]
+    fn lose(&mut self, departure: Instant, packet: T) {
+        self.next_loss = self.next_loss.min(departure);
+        self.ring.push_back(Inside { departure, cargo: Cargo::Lost(packet.size().get()) });
+        self.cold().doomed.push_back((DropReason::LinkError, packet));
+    }
+
+    /// The packet counted as departed last is lost.
+    #[cold]
+    fn drop_lost(&mut self) {
+        let Some(lost) = self.ring.get(self.departed as usize - 1) else { return };
+        let (at, recording) = (lost.departure, self.recording);
+        let cold = self.cold();
+        if let Some((reason, packet)) = cold.doomed.pop_front() {
+            cold.drop(at, reason, packet, recording);
+        }
+        let later = self.ring.range(self.departed as usize..).find(|inside| matches!(inside.cargo, Cargo::Lost(_)));
+        self.next_loss = later.map_or(Instant::NEVER, |inside| inside.departure);
+        self.trim();
+    }
+
+    /// No lost packet that has departed is at the front.
+    fn trim(&mut self) {
+        while self.departed > 0
+            && let Some(Inside { cargo: Cargo::Lost(_), .. }) = self.ring.front()
+        {
+            self.ring.pop_front();
+            self.departed -= 1;
+        }
+    }
+
+    /// The exit of the first packet that comes out, behind such as will be lost.
+    #[cold]
+    fn first_exit(&mut self) -> Instant {
+        self.trim();
+        let first = self.ring.iter().find(|inside| matches!(inside.cargo, Cargo::Kept(_)));
+        first.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure))
+    }
+
+    #[inline]
+    fn cold(&mut self) -> &mut Cold<T> {
+        self.cold.get_or_insert_default()
+    }
+}
+
+/// A Quick-Start option passes a router that does not know it.
+#[cold]
+fn pass(mut option: QsOption) -> QsOption {
+    pass_unaware(&mut option);
+    option
+}
