@@ -2,8 +2,8 @@
 
 use fairpace_units::{Bytes, Class, Ecn, QsOption};
 
-/// A packet as the links see it. The simulator passes metadata, the relay the bytes themselves.
-pub trait Datagram {
+/// A packet as the links see it: a small value, which is copied. The bytes of a packet, if it has any, stay elsewhere.
+pub trait Datagram: Copy {
     /// The size of the packet on this link, with all headers that the link carries. Must not change while the link
     /// has it.
     fn size(&self) -> Bytes;

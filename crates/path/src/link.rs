@@ -17,8 +17,8 @@ mod queueing;
 use crate::quick_start::QsCounters;
 use crate::{Datagram, DropReason, LinkCounters, LinkError, LinkSpec};
 use composed::Composed;
-use fairpace_units::{Bytes, Instant, Rate};
-use plain::PlainLink;
+use fairpace_units::{Bytes, Instant, QsOption, Rate};
+pub use plain::PlainLink;
 
 /// A link between two nodes, one direction.
 ///
@@ -48,6 +48,15 @@ macro_rules! ask {
 }
 
 impl<T: Datagram> Link<T> {
+    /// The link if it is a plain one: whoever has many packets asks once for both push and `next`, or pop and `next`.
+    #[inline(always)]
+    pub fn plain(&mut self) -> Option<&mut PlainLink<T>> {
+        match &mut self.0 {
+            Kind::Plain(link) => Some(link),
+            Kind::Composed(_) => None,
+        }
+    }
+
     /// Builds the link that `spec` describes. Its random streams are called `<name>.loss`,
     /// `<name>.jitter` and, if its queue draws, `<name>.red`, `<name>.rio`, `<name>.pie` or `<name>.fq_codel`, of the
     /// run's `seed`.
@@ -62,7 +71,7 @@ impl<T: Datagram> Link<T> {
     }
 
     /// A packet arrives at the queue.
-    #[inline(always)] // a call costs 5 % more instructions
+    #[inline]
     pub fn push(&mut self, now: Instant, packet: T) {
         match &mut self.0 {
             Kind::Plain(link) => link.push(now, packet),
@@ -70,16 +79,29 @@ impl<T: Datagram> Link<T> {
         }
     }
 
+    /// A packet of the flow `source` with a Quick-Start option is about to be pushed at that instant, and the option is not in
+    /// the packet ([`Datagram::quick_start`] says none): the option as the router in front of the queue leaves it.
+    #[cold]
+    pub fn judge(&mut self, now: Instant, source: u64, option: QsOption) -> QsOption {
+        match &mut self.0 {
+            Kind::Plain(_) => plain::pass(option),
+            Kind::Composed(link) => {
+                link.advance(now);
+                link.route(now, source, option)
+            }
+        }
+    }
+
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will.
     /// The instant is exact, except that a queue that chooses behind a lost packet may make it too early. Only a push
     /// or a pop changes it.
-    #[inline(always)]
+    #[inline]
     pub fn next(&self) -> Instant {
         ask!(&self.0, link => link.next())
     }
 
     /// The next packet that is out by `now`. Call it until there is none.
-    #[inline(always)] // likewise
+    #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         match &mut self.0 {
             Kind::Plain(link) => link.pop(now),
@@ -99,7 +121,7 @@ impl<T: Datagram> Link<T> {
     }
 
     /// Whether [`Link::take_dropped`] has one.
-    #[inline(always)]
+    #[inline]
     pub fn has_dropped(&self) -> bool {
         ask!(&self.0, link => link.has_dropped())
     }

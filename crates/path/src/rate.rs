@@ -12,6 +12,7 @@ use crate::steps::{Steps, UNITS_PER_BPS, rate_of_units, rate_units};
 use crate::trace::{OPPORTUNITY_BYTES, Opportunities, Shape};
 use crate::{LinkError, RateModel};
 use fairpace_units::{Instant, Rate};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Work of one byte, in rate units × nanoseconds.
@@ -91,7 +92,9 @@ impl Transmitter {
     pub(crate) fn packets_between(&self, from: Instant, to: Instant, size: u64) -> u64 {
         let work = match self {
             Transmitter::Unlimited => return 0,
-            Transmitter::Fixed(f) => u128::from(to.as_nanos().saturating_sub(from.as_nanos())) * u128::from(f.rate),
+            Transmitter::Fixed(f) => {
+                u128::from(to.as_nanos().saturating_sub(from.as_nanos())) * u128::from(f.rate.get())
+            }
             Transmitter::Steps(s) => s.steps.work_before(to).saturating_sub(s.steps.work_before(from)),
             Transmitter::Opportunities(o) => {
                 let n = o.opportunities.count_until(to).saturating_sub(o.opportunities.count_until(from));
@@ -160,8 +163,8 @@ impl Exact {
 /// Always the same rate.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedRate {
-    /// Rate units, not zero.
-    rate: u64,
+    /// Rate units.
+    rate: NonZeroU64,
     /// When the last packet served so far is done.
     done: Exact,
 }
@@ -169,8 +172,7 @@ pub(crate) struct FixedRate {
 impl FixedRate {
     /// `None` if the rate is nearly nothing.
     pub(crate) fn new(rate: Rate) -> Option<Self> {
-        let rate = rate_units(rate);
-        (rate > 0).then(|| FixedRate { rate, done: Exact::default() })
+        Some(FixedRate { rate: NonZeroU64::new(rate_units(rate))?, done: Exact::default() })
     }
 
     /// When the last packet served so far is done.
@@ -186,19 +188,26 @@ impl FixedRate {
     }
 
     /// Serves the next packet where the last one ended. When it is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn serve_next(&mut self, size: u64) -> Instant {
+        let rest = if size <= PIECE { size } else { self.serve_pieces(size) };
+        self.done = self.transmit(self.done, rest);
+        self.done.rounded_up()
+    }
+
+    /// Serves all of a large packet but the last piece, whose size it returns.
+    #[cold]
+    fn serve_pieces(&mut self, size: u64) -> u64 {
         let mut left = size;
         while left > PIECE {
             self.done = self.transmit(self.done, PIECE);
             left -= PIECE;
         }
-        self.done = self.transmit(self.done, left);
-        self.done.rounded_up()
+        left
     }
 
     pub(crate) fn rate(&self) -> Rate {
-        rate_of_units(self.rate)
+        rate_of_units(self.rate.get())
     }
 
     /// In bits.
@@ -212,7 +221,7 @@ impl FixedRate {
         Service { start: self.busy_until(), departure: self.serve_next(size) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&self, at: Exact, piece: u64) -> Exact {
         let work = piece * WORK_PER_BYTE + at.fraction;
         Exact { ns: at.ns.saturating_add(work / self.rate), fraction: work % self.rate }

@@ -230,7 +230,7 @@ fn what_was_asked_for_ahead_stays_in_force_only_if_its_own_traffic_is_looked_at(
 }
 
 /// A packet with a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Asking {
     option: Option<QsOption>,
     source: u64,

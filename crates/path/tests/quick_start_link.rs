@@ -7,7 +7,7 @@ use fairpace_path::{
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, QsFunction, QsNonce, QsOption, QsRate, Rate};
 
 /// 1,000 bytes, and perhaps a question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Packet {
     option: Option<QsOption>,
     flow: u64,

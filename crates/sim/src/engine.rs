@@ -11,8 +11,7 @@
 //! The order is total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
 //! `examples/event_set.rs` compares it with a plain heap.
 
-use std::collections::VecDeque;
-
+use fairpace_path::Ring;
 use fairpace_units::Instant;
 
 /// Distances that have a lane at one time.
@@ -40,23 +39,28 @@ struct Entry {
     next: u32,
 }
 
-/// Time, then insertion.
-type Key = (u64, u64);
-const NEVER: Key = (u64::MAX, u64::MAX);
+/// Time, then insertion: as one number, which is compared at once.
+type Key = u128;
+const NEVER: Key = u128::MAX;
+
+#[inline(always)]
+fn key(at: u64, order: u64) -> Key {
+    (Key::from(at) << 64) | Key::from(order)
+}
+
+#[inline(always)]
+fn time_of(key: Key) -> u64 {
+    (key >> 64) as u64
+}
 
 impl Entry {
     #[inline]
     fn key(&self) -> Key {
-        (self.at, self.order)
+        key(self.at, self.order)
     }
 }
 
-/// Events that were pushed the same distance ahead, so in order.
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    events: VecDeque<LaneEntry>,
-}
-
+/// An event of a lane, whose events were pushed the same distance ahead, so in order.
 #[derive(Clone, Copy, Debug)]
 struct LaneEntry {
     at: u64,
@@ -67,24 +71,24 @@ struct LaneEntry {
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
 pub struct EventSet {
-    /// Key and target of the earliest entry of all lanes, and which lane has it.
+    /// Key of the earliest entry of all lanes, and which lane has it.
     lane_key: Key,
-    lane_target: u32,
     first_lane: u32,
     /// Key of the earliest entry that is in no lane: the earlier of the next two.
     other_key: Key,
     near_key: Key,
     far_key: Key,
     near_target: u32,
-    /// The time of the latest event that was due: the wheel begins there.
+    /// The time of the latest event taken: the wheel begins there.
     now: u64,
     pushed: u64,
     removed: u64,
     max_len: u64,
-    /// Times of the lanes' first entries, `u64::MAX` of an empty one; and their distances.
-    lane_heads: [u64; LANES],
+    /// Keys and targets of the lanes' first entries, the lanes' distances, and the entries behind the first ones.
+    lane_heads: [Key; LANES],
+    lane_targets: [u32; LANES],
     distances: [u64; LANES],
-    lanes: [Lane; LANES],
+    lanes: [Ring<LaneEntry>; LANES],
 
     /// First entry of each slot; the lists are in order.
     slots: Box<[u32; SLOTS]>,
@@ -108,7 +112,6 @@ impl Default for EventSet {
     fn default() -> Self {
         EventSet {
             lane_key: NEVER,
-            lane_target: 0,
             first_lane: 0,
             other_key: NEVER,
             near_key: NEVER,
@@ -118,7 +121,8 @@ impl Default for EventSet {
             pushed: 0,
             removed: 0,
             max_len: 0,
-            lane_heads: [u64::MAX; LANES],
+            lane_heads: [NEVER; LANES],
+            lane_targets: [0; LANES],
             distances: [0; LANES],
             lanes: Default::default(),
             slots: Box::new([NONE; SLOTS]),
@@ -167,12 +171,13 @@ impl EventSet {
     #[inline(always)]
     fn push_lane(&mut self, lane: usize, at: u64, target: u32) {
         let order = self.pushed;
-        self.lanes[lane].events.push_back(LaneEntry { at, order, target });
-        if self.lane_heads[lane] == u64::MAX {
-            self.lane_heads[lane] = at;
-            if at < self.lane_key.0 {
-                (self.lane_key, self.lane_target, self.first_lane) = ((at, order), target, lane as u32);
-            }
+        if self.lane_heads[lane] != NEVER {
+            return self.lanes[lane].push(LaneEntry { at, order, target });
+        }
+        self.lane_heads[lane] = key(at, order);
+        self.lane_targets[lane] = target;
+        if key(at, order) < self.lane_key {
+            (self.lane_key, self.first_lane) = (key(at, order), lane as u32);
         }
     }
 
@@ -181,7 +186,7 @@ impl EventSet {
     fn push_apart(&mut self, at: u64, target: u32) {
         let distance = at.wrapping_sub(self.now);
         if distance >> LANE_BITS == 0
-            && let Some(lane) = self.lane_heads.iter().position(|head| *head == u64::MAX)
+            && let Some(lane) = self.lane_heads.iter().position(|head| *head == NEVER)
         {
             self.distances[lane] = distance;
             return self.push_lane(lane, at, target);
@@ -198,96 +203,69 @@ impl EventSet {
     /// Whether the earliest event of all is in a lane.
     #[inline(always)]
     fn lane_is_first(&self) -> bool {
-        let ((lane, lane_order), (other, other_order)) = (self.lane_key, self.other_key);
-        lane < other || (lane == other && lane_order < other_order)
+        self.lane_key < self.other_key
     }
 
-    /// The earliest event, if it is due by `to`: the next push comes at its time or later.
+    /// When the earliest event is; `None` if there is none.
     #[inline]
-    pub fn due(&mut self, to: Instant) -> Option<(Instant, u32)> {
-        let (at, target) = self.peek().filter(|(at, _)| *at <= to)?;
-        self.now = at.as_nanos();
-        Some((at, target))
+    pub fn next(&self) -> Option<Instant> {
+        let key = self.lane_key.min(self.other_key);
+        (key != NEVER).then(|| Instant::from_nanos(time_of(key)))
     }
 
-    /// The earliest event.
-    #[inline]
-    pub fn peek(&self) -> Option<(Instant, u32)> {
-        if self.lane_is_first() {
-            return Some((Instant::from_nanos(self.lane_key.0), self.lane_target));
-        }
-        self.peek_apart()
-    }
-
-    #[inline(never)]
-    fn peek_apart(&self) -> Option<(Instant, u32)> {
-        if self.near_key < self.far_key {
-            return Some((Instant::from_nanos(self.near_key.0), self.near_target));
-        }
-        self.far.first().map(|entry| (Instant::from_nanos(entry.at), entry.target))
-    }
-
-    /// Removes the earliest event.
-    #[inline]
-    pub fn pop(&mut self) {
-        if self.lane_is_first() { self.pop_lane() } else { self.pop_apart() }
-    }
-
+    /// Takes the earliest event out if it is due by `to`. The event counts as pending until [`EventSet::done`]; the next push
+    /// comes at its time or later.
     #[inline(always)]
-    fn pop_lane(&mut self) {
+    pub fn take(&mut self, to: Instant) -> Option<(Instant, u32)> {
+        if self.lane_key >= self.other_key {
+            return self.take_apart(to);
+        }
+        let at = time_of(self.lane_key);
+        if at > to.as_nanos() {
+            return None;
+        }
+        self.now = at;
         let lane = self.first_lane as usize % LANES;
-        self.removed = self.removed.wrapping_add(1);
-        let events = &mut self.lanes[lane].events;
-        events.pop_front();
-        self.lane_heads[lane] = events.front().map_or(u64::MAX, |entry| entry.at);
-        self.find_first_lane();
-    }
-
-    /// Finds the lane whose first entry is the earliest.
-    #[inline(always)]
-    fn find_first_lane(&mut self) {
-        let (mut lane, mut at) = (0, self.lane_heads[0]);
-        let mut twice = false;
+        let target = self.lane_targets[lane];
+        self.lane_heads[lane] = match self.lanes[lane].pop() {
+            Some(LaneEntry { at, order, target }) => {
+                self.lane_targets[lane] = target;
+                key(at, order)
+            }
+            None => NEVER,
+        };
+        (self.lane_key, self.first_lane) = (self.lane_heads[0], 0);
         for other in 1..LANES {
-            let head = self.lane_heads[other];
-            twice = (twice && head >= at) || head == at;
-            if head < at {
-                (lane, at) = (other, head);
+            if self.lane_heads[other] < self.lane_key {
+                (self.lane_key, self.first_lane) = (self.lane_heads[other], other as u32);
             }
         }
-        if twice {
-            lane = self.first_of_equal_lanes(at);
-        }
-        self.first_lane = lane as u32;
-        match self.lanes[lane].events.front() {
-            Some(entry) => (self.lane_key, self.lane_target) = ((entry.at, entry.order), entry.target),
-            None => self.lane_key = NEVER,
-        }
+        Some((Instant::from_nanos(at), target))
     }
 
-    /// Of the lanes whose first entries are at `at`, the one whose entry was pushed first.
-    #[inline(never)]
-    fn first_of_equal_lanes(&self, at: u64) -> usize {
-        let equal = (0..LANES).filter(|lane| self.lane_heads[*lane] == at);
-        let order = |lane: &usize| self.lanes[*lane].events.front().map_or(u64::MAX, |entry| entry.order);
-        equal.min_by_key(order).unwrap_or(0)
+    /// The event that was taken is no longer pending.
+    #[inline(always)]
+    pub fn done(&mut self) {
+        self.removed = self.removed.wrapping_add(1);
     }
 
     #[inline(never)]
-    fn pop_apart(&mut self) {
-        if self.near_key < self.far_key {
+    fn take_apart(&mut self, to: Instant) -> Option<(Instant, u32)> {
+        let at = time_of(self.other_key);
+        if self.other_key == NEVER || at > to.as_nanos() {
+            return None;
+        }
+        self.now = at;
+        let target = if self.near_key < self.far_key {
+            let target = self.near_target;
             self.pop_near();
-        } else if self.far.pop().is_some() {
-            self.removed += 1;
+            target
+        } else {
+            let target = self.far.pop()?.target;
             self.far_changed();
-        }
-    }
-
-    /// Removes the earliest event and adds another.
-    #[inline]
-    pub fn replace_top(&mut self, at: Instant, target: u32) {
-        self.pop();
-        self.push(at, target);
+            target
+        };
+        Some((Instant::from_nanos(at), target))
     }
 
     /// Events pending now.
@@ -339,9 +317,9 @@ impl EventSet {
                 before = next;
             }
         }
-        if at < self.near_key.0 {
+        if at < time_of(self.near_key) {
             (self.first, self.first_slot) = (index, slot as u32);
-            (self.near_key, self.near_target) = ((at, entry.order), entry.target);
+            (self.near_key, self.near_target) = (entry.key(), entry.target);
             self.other_key = self.near_key.min(self.far_key);
         }
         self.insertions += 1;
@@ -366,7 +344,6 @@ impl EventSet {
         let index = self.first;
         let slot = self.first_slot as usize;
         let node = &mut self.nodes[index as usize];
-        self.removed += 1;
         let next = node.next;
         node.next = self.free;
         self.free = index;
@@ -402,7 +379,7 @@ impl EventSet {
         self.first = self.slots[slot];
         self.first_slot = slot as u32;
         let node = &self.nodes[self.first as usize];
-        (self.near_key, self.near_target) = ((node.at, node.order), node.target);
+        (self.near_key, self.near_target) = (node.key(), node.target);
         self.other_key = self.near_key.min(self.far_key);
     }
 
@@ -506,6 +483,12 @@ mod tests {
     use super::*;
     use fairpace_units::RandomStream;
 
+    fn pop(set: &mut EventSet) -> Option<(Instant, u32)> {
+        let taken = set.take(Instant::NEVER);
+        set.done();
+        taken
+    }
+
     #[test]
     fn equal_times_come_out_in_the_order_they_went_in() {
         let mut set = EventSet::default();
@@ -513,8 +496,7 @@ mod tests {
             set.push(Instant::from_nanos(7), target);
         }
         for target in 0..100 {
-            assert_eq!(set.peek(), Some((Instant::from_nanos(7), target)));
-            set.pop();
+            assert_eq!(pop(&mut set), Some((Instant::from_nanos(7), target)));
         }
         assert!(set.is_empty());
     }
@@ -538,7 +520,12 @@ mod tests {
                 let replace = take && random.below(2) == 0;
                 if take {
                     let (at, _, target) = list.pop_first().unwrap();
-                    assert_eq!(set.due(Instant::from_nanos(at)), Some((Instant::from_nanos(at), target)));
+                    assert_eq!(set.next(), Some(Instant::from_nanos(at)));
+                    if at > 0 {
+                        assert_eq!(set.take(Instant::from_nanos(at - 1)), None);
+                    }
+                    assert_eq!(set.take(Instant::from_nanos(at)), Some((Instant::from_nanos(at), target)));
+                    set.done();
                     now = at;
                 }
                 // Every other one lies one of a few distances ahead.
@@ -546,23 +533,18 @@ mod tests {
                 let at =
                     now + if random.below(2) == 0 { random.below(spread) * far } else { random.below(7) * spread / 7 };
                 let target = random.below(1_000) as u32;
-                match (take, replace) {
-                    (true, false) => {
-                        set.pop();
-                        continue;
-                    }
-                    (true, true) => set.replace_top(Instant::from_nanos(at), target),
-                    (false, _) => set.push(Instant::from_nanos(at), target),
+                if take && !replace {
+                    continue;
                 }
+                set.push(Instant::from_nanos(at), target);
                 order += 1;
                 list.insert((at, order, target));
                 assert_eq!(set.len(), list.len());
             }
             while let Some((at, _, target)) = list.pop_first() {
-                assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
-                set.pop();
+                assert_eq!(pop(&mut set), Some((Instant::from_nanos(at), target)));
             }
-            assert!(set.is_empty() && set.peek().is_none());
+            assert!(set.is_empty() && set.next().is_none());
         }
     }
 }

@@ -69,7 +69,7 @@ pub use constant::ConstantSender;
 pub use delay_histogram::DelayHistogram;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use hop::{CustomSpec, HopConfig, RouteHop};
-pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, run, run_observed};
+pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, Ticket, run, run_observed};
 pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use radio::{MOST_SLOTS_NOTED, MOST_USERS_NOTED, RadioConfig, RadioReport, UserReport, UserRow};

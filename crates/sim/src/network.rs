@@ -13,6 +13,7 @@
 
 mod arrive;
 mod build;
+mod carrier;
 mod error;
 mod external;
 mod notes;
@@ -22,7 +23,7 @@ mod send;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_path::{DropReason, Link, Medium};
+use fairpace_path::{DropReason, Link};
 use fairpace_units::{Duration, Instant};
 
 use crate::base_station::Station;
@@ -35,6 +36,8 @@ use crate::pcapng::{Observer, PacketFate, PcapWriter};
 use crate::radio::Radio;
 use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport};
 use crate::satellite::Satellite;
+pub use carrier::Ticket;
+use carrier::{Carrier, Store};
 pub use error::SimError;
 pub use external::{Delivered, Dropped, Entering};
 use notes::{Group, Notes, Sampling};
@@ -77,6 +80,8 @@ pub struct Network {
     events: EventSet,
     /// All media; a [`Hop`] has an index of these.
     media: Vec<Slot>,
+    /// The packets that are in links.
+    store: Store,
     /// Two per flow: forward and back.
     routes: Routes,
     base_stations: Vec<Station>,
@@ -110,7 +115,7 @@ pub struct Network {
 /// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`].
 #[repr(align(64))]
 struct Slot {
-    medium: Medium<Packet>,
+    carrier: Carrier,
     /// When its entry in the event set comes up; never if it has none.
     armed: Instant,
     /// The number of its port 0 in reports: see [`Network::link_names`].
@@ -156,31 +161,30 @@ impl Network {
     /// one instant.
     pub fn advance_some(&mut self, to: Instant, work: u64) -> bool {
         // One event may move a whole window of packets that come out at the same time.
-        let (mut events, mut moved) = (0, 0);
-        let all = loop {
-            let Some((at, target)) = self.events.due(to) else { break true };
-            if events + moved >= work {
-                break false;
+        let mut left = work;
+        loop {
+            if left == 0 && self.next() <= to {
+                return false;
             }
-            events += 1;
+            let Some((at, target)) = self.events.take(to) else { break };
+            self.stats.events += 1;
             self.now = at;
+            let mut moved = 0;
             if target & KIND_MASK == MEDIUM {
-                moved += self.medium_event(at, target >> KIND_BITS);
+                moved = self.medium_event(at, target >> KIND_BITS);
             } else {
-                self.events.pop();
+                self.events.done();
                 self.other_event(at, target);
             }
-        };
-        self.stats.events += events;
-        if all {
-            self.now = self.now.max(to);
+            left = left.saturating_sub(1 + moved);
         }
-        all
+        self.now = self.now.max(to);
+        true
     }
 
     /// When something happens next; never if nothing will.
     pub fn next(&self) -> Instant {
-        self.events.peek().map_or(Instant::NEVER, |(at, _)| at)
+        self.events.next().unwrap_or(Instant::NEVER)
     }
 
     /// Up to when everything has happened.
@@ -218,9 +222,9 @@ impl Network {
     /// all other media, as a satellite's terminals and a radio's users.
     pub fn link_names(&self) -> Vec<String> {
         let all = || self.media.iter().zip(&self.notes);
-        let links = all().filter(|(slot, _)| matches!(slot.medium, Medium::Link(_)));
-        let others = all().filter(|(slot, _)| !matches!(slot.medium, Medium::Link(_)));
-        let ports = others.flat_map(|(slot, notes)| (0..slot.medium.ports()).map(|i| format!("{} {i}", notes.name)));
+        let links = all().filter(|(slot, _)| slot.carrier.is_link());
+        let others = all().filter(|(slot, _)| !slot.carrier.is_link());
+        let ports = others.flat_map(|(slot, notes)| (0..slot.carrier.ports()).map(|i| format!("{} {i}", notes.name)));
         links.map(|(_, notes)| notes.name.to_string()).chain(ports).collect()
     }
 
@@ -231,14 +235,14 @@ impl Network {
 
     /// A link as it stands, brought up to [`Network::now`]: [`BOTTLENECK`] and [`REVERSE`] are the
     /// shared ones. `None` if there is no such link.
-    pub fn link(&mut self, index: u32) -> Option<&Link<Packet>> {
+    pub fn link(&mut self, index: u32) -> Option<&Link<Ticket>> {
         let now = self.now;
-        self.media.iter_mut().find(|slot| slot.first_port == index).and_then(|slot| match &mut slot.medium {
-            Medium::Link(link) => {
+        self.media.iter_mut().find(|slot| slot.first_port == index).and_then(|slot| match &mut slot.carrier {
+            Carrier::Link(link) => {
                 link.advance(now);
                 Some(&*link)
             }
-            Medium::Dama(_) | Medium::Arq(_) | Medium::Custom(_) => None,
+            Carrier::Other(_) => None,
         })
     }
 
@@ -265,81 +269,104 @@ impl Network {
         if self.media[medium as usize].armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
             self.stats.idle_events += 1;
-            self.events.pop();
+            self.events.done();
             return 0;
         }
         let mut out = 0;
-        let (next, dropped) = loop {
+        loop {
             let slot = &mut self.media[medium as usize];
-            let Medium::Link(link) = &mut slot.medium else {
-                let (next, moved) = self.empty_apart(at, medium);
-                out = moved;
-                break (next, true);
-            };
-            let Some(packet) = link.pop(at) else { break (link.next(), link.has_dropped()) };
-            let hop = match slot.next {
-                Some(hop) => hop,
-                None => self.routes.after(route_of(packet.flow, packet.direction), Hop::link(medium), slot.place),
-            };
-            self.forward(at, packet, hop);
-            out += 1;
-            let Medium::Link(link) = &self.media[medium as usize].medium else { break (at, false) };
-            let next = link.next();
-            if next > at {
-                break (next, link.has_dropped());
+            let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
+            let popped = link.pop(at);
+            let (next, dropped) = (link.next(), link.has_dropped());
+            let last = popped.is_none() || next > at;
+            if last {
+                slot.armed = next;
             }
-        };
-        if dropped {
-            self.collect_drops(medium);
+            if let Some(ticket) = popped {
+                let hop = match slot.next {
+                    Some(hop) => hop,
+                    None => self.routes.after(ticket.route(), Hop::link(medium), slot.place),
+                };
+                self.forward(at, ticket, hop);
+                out += 1;
+            }
+            if last {
+                if dropped {
+                    self.collect_drops(medium);
+                }
+                self.rearm(next, medium);
+                return out;
+            }
         }
-        // The entry of this medium is still the earliest: nothing pushed meanwhile is earlier.
-        if next == Instant::NEVER {
-            self.events.pop();
-        } else {
-            self.events.replace_top(next, medium << KIND_BITS | MEDIUM);
-        }
-        self.media[medium as usize].armed = next;
-        out
     }
 
-    /// Moves all that comes out of a medium other than a link. When the medium is to be asked again, and how many moved.
+    /// The entry of a medium has come up and been seen to: its next one.
+    #[inline(always)]
+    fn rearm(&mut self, next: Instant, medium: u32) {
+        self.events.done();
+        if next != Instant::NEVER {
+            self.events.push(next, medium << KIND_BITS | MEDIUM);
+        }
+    }
+
+    /// Moves all that comes out of a medium other than a link. How many packets did.
     #[inline(never)]
-    fn empty_apart(&mut self, at: Instant, medium: u32) -> (Instant, u64) {
+    fn empty_apart(&mut self, at: Instant, medium: u32) -> u64 {
         let (i, mut out) = (medium as usize, 0);
-        while let Some((port, packet)) = self.media[i].medium.pop(at) {
+        while let Carrier::Other(other) = &mut self.media[i].carrier
+            && let Some((port, packet)) = other.pop(at)
+        {
             let (route, here) = (route_of(packet.flow, packet.direction), Hop { medium, port });
-            self.forward(at, packet, self.routes.after(route, here, self.media[i].place));
+            let hop = self.routes.after(route, here, self.media[i].place);
+            self.forward_packet(at, packet, hop);
             out += 1;
         }
         if self.trace {
             self.collect_log(medium);
         }
-        (self.media[i].medium.next(), out)
+        let next = match &self.media[i].carrier {
+            Carrier::Other(other) => other.next(),
+            Carrier::Link(_) => Instant::NEVER,
+        };
+        self.collect_drops(medium);
+        self.rearm(next, medium);
+        self.media[i].armed = next;
+        out
     }
 
-    /// A packet goes into the next hop of its route, or arrives.
+    /// A packet in a link goes into the next hop of its route, or arrives.
     #[inline(always)] // a call costs 0.4 % more instructions
-    fn forward(&mut self, at: Instant, packet: Packet, hop: Hop) {
+    fn forward(&mut self, at: Instant, ticket: Ticket, hop: Hop) {
         if hop.medium != Hop::ENDPOINT.medium {
-            return self.push(at, hop, packet);
+            return self.push(at, hop, ticket);
         }
+        let packet = self.store.take(ticket);
         self.arrive(at, packet);
-        self.retire(packet.flow as usize);
+        self.retire((ticket.route() / 2) as FlowId);
+    }
+
+    /// As [`Network::forward`], for a packet that is in no link.
+    fn forward_packet(&mut self, at: Instant, packet: Packet, hop: Hop) {
+        let ticket = self.store.put(packet);
+        self.forward(at, ticket, hop);
     }
 
     /// Lets the endpoint of one of many flows go if the flow is over.
     #[inline]
-    fn retire(&mut self, i: usize) {
+    fn retire(&mut self, flow: FlowId) {
         if self.many {
-            self.flows[i].retire();
+            self.flows[flow as usize].retire();
         }
     }
 
     #[inline]
-    fn push(&mut self, at: Instant, hop: Hop, packet: Packet) {
-        let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, packet) };
-        let Medium::Link(link) = &mut slot.medium else { return self.push_apart(at, hop, packet) };
-        link.push(at, packet);
+    fn push(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
+        let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };
+        let Carrier::Link(link) = &mut slot.carrier else { return self.push_apart(at, hop, ticket) };
+        if ticket.has_option() {
+            self.store.judge_option(at, ticket, link);
+        }
+        link.push(at, ticket);
         let (next, dropped) = (link.next(), link.has_dropped());
         if next < slot.armed {
             // An entry that is overtaken stays behind and finds nothing due: see `medium_event`.
@@ -353,10 +380,12 @@ impl Network {
 
     /// [`Network::push`] for all media but links.
     #[inline(never)]
-    fn push_apart(&mut self, at: Instant, hop: Hop, packet: Packet) {
+    fn push_apart(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
+        let packet = self.store.take(ticket);
         let slot = &mut self.media[hop.medium as usize];
-        slot.medium.push(at, hop.port, packet);
-        let next = slot.medium.next();
+        let Carrier::Other(other) = &mut slot.carrier else { return };
+        other.push(at, hop.port, packet);
+        let next = other.next();
         if next < slot.armed {
             slot.armed = next;
             self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
@@ -366,17 +395,17 @@ impl Network {
 
     /// A packet passes a base station, which takes no time.
     #[inline(never)]
-    fn pass_node(&mut self, at: Instant, hop: Hop, mut packet: Packet) {
+    fn pass_node(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
         if let Some(station) = self.base_stations.get(hop.base_station() as usize) {
-            station.write_window(&mut packet);
+            station.write_window(self.store.get_mut(ticket));
         }
-        let next = self.routes.after(route_of(packet.flow, packet.direction), hop, 0);
-        self.forward(at, packet, next);
+        let next = self.routes.after(ticket.route(), hop, 0);
+        self.forward(at, ticket, next);
     }
 
     #[inline(never)]
     fn collect_drops(&mut self, medium: u32) {
-        while let Some((at, reason, port, packet)) = self.media[medium as usize].medium.take_dropped() {
+        while let Some((at, reason, port, packet)) = self.media[medium as usize].carrier.take_dropped(&mut self.store) {
             self.drop_packet(at, reason, packet, self.media[medium as usize].first_port + port);
         }
     }
@@ -395,7 +424,7 @@ impl Network {
             self.dropped.push_back(Dropped { flow, direction, token, reason, link, at });
         }
         self.note_fate(at, &packet, PacketFate::Dropped { reason, link });
-        self.retire(packet.flow as usize);
+        self.retire(packet.flow);
     }
 }
 

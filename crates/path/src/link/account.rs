@@ -25,7 +25,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, stay_ns: u64, size: u64) {
         self.packet_ns += u128::from(stay_ns);
         self.byte_ns += u128::from(stay_ns) * u128::from(size);

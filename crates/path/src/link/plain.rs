@@ -14,21 +14,23 @@ use crate::queue::drop_tail::DropTail;
 use crate::queue::parts::{Held, Room};
 use crate::quick_start::pass_unaware;
 use crate::rate::FixedRate;
+use crate::ring::Ring;
 use crate::{Datagram, DropReason, LinkError, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_units::{Bytes, Class, Instant, QsOption, RandomStream, Rate};
-use std::collections::VecDeque;
 
+/// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
+///
 /// The order of fields is that of use: a packet that comes out touches the first two cache lines, one that goes in all.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct PlainLink<T> {
+pub struct PlainLink<T> {
     /// The latest time that any call has told.
     now: Instant,
     /// When the next packet comes out; never if there is none.
     next_exit: Instant,
     /// The packets inside, in order of departure.
-    ring: VecDeque<Inside<T>>,
-    /// How many of them, from the front, have departed and are counted so.
+    ring: Ring<Inside<T>>,
+    /// Number of the first of them that is not counted as departed.
     departed: u32,
     recording: bool,
     /// Nanoseconds on the way.
@@ -48,29 +50,12 @@ pub(super) struct PlainLink<T> {
     loss: Option<Box<Loss>>,
 }
 
-/// A packet and when it departs.
-#[derive(Clone, Debug)]
+/// A packet, when it departs, and whether it is lost then.
+#[derive(Clone, Copy, Debug)]
 struct Inside<T> {
     departure: Instant,
-    cargo: Cargo<T>,
-}
-
-#[derive(Clone, Debug)]
-enum Cargo<T> {
-    /// The packet comes out.
-    Kept(T),
-    /// The packet is lost and lies among those, being so large.
-    Lost(u64),
-}
-
-impl<T: Datagram> Cargo<T> {
-    #[inline]
-    fn size(&self) -> u64 {
-        match self {
-            Cargo::Kept(packet) => packet.size().get(),
-            Cargo::Lost(size) => *size,
-        }
-    }
+    packet: T,
+    lost: bool,
 }
 
 impl<T: Datagram> PlainLink<T> {
@@ -90,7 +75,7 @@ impl<T: Datagram> PlainLink<T> {
         Ok(Some(PlainLink {
             now: Instant::ZERO,
             next_exit: Instant::NEVER,
-            ring: VecDeque::new(),
+            ring: Ring::default(),
             departed: 0,
             recording: false,
             queue: DropTail::new(Room::new(*capacity)?),
@@ -106,8 +91,9 @@ impl<T: Datagram> PlainLink<T> {
         }))
     }
 
+    /// As [`Link::push`](super::Link::push).
     #[inline(always)]
-    pub(super) fn push(&mut self, now: Instant, mut packet: T) {
+    pub fn push(&mut self, now: Instant, mut packet: T) {
         self.reach(now);
         self.count_departures();
         if let Some(option) = packet.quick_start() {
@@ -118,18 +104,23 @@ impl<T: Datagram> PlainLink<T> {
         if packet.class() == Class::Low {
             self.cold().low[OFFERED].add(size);
         }
-        let held = self.held();
-        if !self.queue.admits(held, size.get()) {
+        let Held { packets, bytes } = self.held();
+        let with = Held { packets: packets + 1, bytes: bytes + size.get() };
+        if !self.queue.holds(with) {
             return self.refuse(packet);
         }
         let now = self.now;
-        if held.packets == 0 {
+        if packets == 0 {
             self.usage.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
             self.transmitter.begin(now);
         }
-        self.held_bytes += size.get();
-        self.maximum.packets = self.maximum.packets.max(held.packets + 1);
-        self.maximum.bytes = self.maximum.bytes.max(self.held_bytes);
+        self.held_bytes = with.bytes;
+        if with.packets > self.maximum.packets {
+            self.maximum.packets = with.packets;
+        }
+        if with.bytes > self.maximum.bytes {
+            self.maximum.bytes = with.bytes;
+        }
         self.admitted.add(size);
         let departure = self.transmitter.serve_next(size.get());
         self.usage.add(departure.as_nanos() - now.as_nanos(), size.get());
@@ -141,29 +132,32 @@ impl<T: Datagram> PlainLink<T> {
         if self.next_exit == Instant::NEVER {
             self.next_exit = self.exit_of(departure);
         }
-        self.ring.push_back(Inside { departure, cargo: Cargo::Kept(packet) });
+        self.ring.push(Inside { departure, packet, lost: false });
     }
 
+    /// As [`Link::next`](super::Link::next).
     #[inline(always)]
-    pub(super) fn next(&self) -> Instant {
+    pub fn next(&self) -> Instant {
         self.next_exit.max(self.now)
     }
 
+    /// As [`Link::pop`](super::Link::pop).
     #[inline(always)]
-    pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
+    pub fn pop(&mut self, now: Instant) -> Option<T> {
         self.reach(now);
         if self.next_exit > self.now {
             return None;
         }
-        let Some(Inside { cargo: Cargo::Kept(packet), .. }) = self.ring.pop_front() else { return None };
-        if self.departed > 0 {
-            self.departed -= 1;
-        } else {
+        let number = self.ring.first();
+        // The first one comes out: a lost one in front of it departed before, and was dropped by `reach`.
+        let Inside { packet, .. } = self.ring.pop()?;
+        if self.departed == number {
+            self.departed = self.ring.first();
             self.held_bytes -= packet.size().get();
         }
         self.next_exit = match self.ring.front() {
             None => Instant::NEVER,
-            Some(Inside { cargo: Cargo::Kept(_), departure }) => self.exit_of(*departure),
+            Some(Inside { departure, lost: false, .. }) => self.exit_of(*departure),
             Some(_) => self.first_exit(),
         };
         if packet.class() == Class::Low {
@@ -181,8 +175,9 @@ impl<T: Datagram> PlainLink<T> {
         self.recording = on;
     }
 
+    /// As [`Link::has_dropped`](super::Link::has_dropped).
     #[inline(always)]
-    pub(super) fn has_dropped(&self) -> bool {
+    pub fn has_dropped(&self) -> bool {
         self.cold.as_ref().is_some_and(|cold| !cold.dropped.is_empty())
     }
 
@@ -208,27 +203,26 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     pub(super) fn queue_bytes(&self) -> Bytes {
-        Bytes::new(self.waiting().map(|inside| inside.cargo.size()).sum())
+        self.waiting().fold(Bytes::ZERO, |sum, inside| sum + inside.packet.size())
     }
 
     pub(super) fn inside(&self) -> usize {
-        let kept = self.ring.iter().filter(|inside| matches!(inside.cargo, Cargo::Kept(_))).count();
-        kept + self.cold.as_ref().map_or(0, |cold| cold.doomed.len())
+        // Of lost ones those in front have been dropped, and perhaps some that departed behind others.
+        let gone = |inside: &&Inside<T>| inside.lost && inside.departure <= self.now;
+        self.ring.len() as usize - self.ring.iter().filter(gone).count()
     }
 
     pub(super) fn counters(&self) -> LinkCounters {
         let mut usage = self.usage;
         let mut held = Count::default();
         for inside in self.waiting() {
-            let size = inside.cargo.size();
-            held.add(Bytes::new(size));
-            usage.take_back(inside.departure.as_nanos() - self.now.as_nanos(), size);
+            let size = inside.packet.size();
+            held.add(size);
+            usage.take_back(inside.departure.as_nanos() - self.now.as_nanos(), size.get());
         }
         let mut on_the_way = Count::default();
-        for inside in self.ring.iter().take_while(|inside| inside.departure <= self.now) {
-            if let Cargo::Kept(packet) = &inside.cargo {
-                on_the_way.add(packet.size());
-            }
+        for inside in self.ring.iter().filter(|inside| !inside.lost && inside.departure <= self.now) {
+            on_the_way.add(inside.packet.size());
         }
         Account {
             now: self.now,
@@ -257,13 +251,13 @@ impl<T: Datagram> PlainLink<T> {
     /// Counts those whose last bit has left.
     #[inline(always)]
     fn count_departures(&mut self) {
-        while let Some(inside) = self.ring.get(self.departed as usize)
+        while let Some(&inside) = self.ring.get(self.departed)
             && inside.departure <= self.now
         {
-            self.held_bytes -= inside.cargo.size();
-            self.departed += 1;
-            if let Cargo::Lost(_) = inside.cargo {
-                self.drop_lost();
+            self.held_bytes -= inside.packet.size().get();
+            self.departed = self.departed.wrapping_add(1);
+            if inside.lost {
+                self.drop_lost(inside.departure, inside.packet);
             }
         }
     }
@@ -271,13 +265,12 @@ impl<T: Datagram> PlainLink<T> {
     /// The packets that are not counted as departed.
     #[inline(always)]
     fn held(&self) -> Held {
-        Held { packets: (self.ring.len() - self.departed as usize) as u64, bytes: self.held_bytes }
+        Held { packets: self.ring.end().wrapping_sub(self.departed).into(), bytes: self.held_bytes }
     }
 
     /// The packets whose last bit has not left.
     fn waiting(&self) -> impl Iterator<Item = &Inside<T>> {
-        let departed = self.ring.partition_point(|inside| inside.departure <= self.now);
-        self.ring.range(departed..)
+        self.ring.iter_from(self.departed).skip_while(|inside| inside.departure <= self.now)
     }
 
     /// When a packet comes out that departs then.
@@ -297,31 +290,23 @@ impl<T: Datagram> PlainLink<T> {
     #[cold]
     fn lose(&mut self, departure: Instant, packet: T) {
         self.next_loss = self.next_loss.min(departure);
-        self.ring.push_back(Inside { departure, cargo: Cargo::Lost(packet.size().get()) });
-        self.cold().doomed.push_back((DropReason::LinkError, packet));
+        self.ring.push(Inside { departure, packet, lost: true });
     }
 
-    /// The packet counted as departed last is lost.
+    /// A packet that is lost has departed, and is counted so.
     #[cold]
-    fn drop_lost(&mut self) {
-        let Some(lost) = self.ring.get(self.departed as usize - 1) else { return };
-        let (at, recording) = (lost.departure, self.recording);
-        let cold = self.cold();
-        if let Some((reason, packet)) = cold.doomed.pop_front() {
-            cold.drop(at, reason, packet, recording);
-        }
-        let later = self.ring.range(self.departed as usize..).find(|inside| matches!(inside.cargo, Cargo::Lost(_)));
+    fn drop_lost(&mut self, departure: Instant, packet: T) {
+        let recording = self.recording;
+        self.cold().drop(departure, DropReason::LinkError, packet, recording);
+        let later = self.ring.iter_from(self.departed).find(|inside| inside.lost);
         self.next_loss = later.map_or(Instant::NEVER, |inside| inside.departure);
         self.trim();
     }
 
     /// No lost packet that has departed is at the front.
     fn trim(&mut self) {
-        while self.departed > 0
-            && let Some(Inside { cargo: Cargo::Lost(_), .. }) = self.ring.front()
-        {
-            self.ring.pop_front();
-            self.departed -= 1;
+        while self.ring.first() != self.departed && self.ring.front().is_some_and(|inside| inside.lost) {
+            self.ring.pop();
         }
     }
 
@@ -329,7 +314,7 @@ impl<T: Datagram> PlainLink<T> {
     #[cold]
     fn first_exit(&mut self) -> Instant {
         self.trim();
-        let first = self.ring.iter().find(|inside| matches!(inside.cargo, Cargo::Kept(_)));
+        let first = self.ring.iter().find(|inside| !inside.lost);
         first.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure))
     }
 
@@ -341,7 +326,7 @@ impl<T: Datagram> PlainLink<T> {
 
 /// A Quick-Start option passes a router that does not know it.
 #[cold]
-fn pass(mut option: QsOption) -> QsOption {
+pub(super) fn pass(mut option: QsOption) -> QsOption {
     pass_unaware(&mut option);
     option
 }

@@ -19,4 +19,10 @@ impl DropTail {
     pub(crate) fn admits(&self, held: Held, size: u64) -> bool {
         self.room.fits(held, size)
     }
+
+    /// Whether packets and bytes do not exceed its room.
+    #[inline(always)]
+    pub(crate) fn holds(&self, held: Held) -> bool {
+        self.room.holds(held)
+    }
 }

@@ -98,6 +98,7 @@ impl Room {
     }
 
     /// Whether so much does not exceed it.
+    #[inline]
     pub(crate) fn holds(self, held: Held) -> bool {
         held.packets <= self.packets && held.bytes <= self.bytes
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fairpace_path::{Arq, Dama, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
+use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Hop, Routes};
 use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
@@ -14,7 +15,7 @@ use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
 use crate::flow_state::{FlowState, MANY_FLOWS, MOST_FLOWS_TRACED, SharedParams};
 use crate::hop::HopConfig;
-use crate::packet::{FlowId, Packet};
+use crate::packet::FlowId;
 use crate::pcapng::PcapWriter;
 use crate::radio::Radio;
 use crate::report::EngineStats;
@@ -60,6 +61,7 @@ impl Network {
             now: Instant::ZERO,
             events: EventSet::default(),
             media: Vec::new(),
+            store: Store::default(),
             routes: Routes::with_capacity(2 * config.flows.len()),
             base_stations: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
@@ -122,18 +124,18 @@ impl Network {
         Ok(network)
     }
 
-    fn add_medium(&mut self, name: String, mut medium: Medium<Packet>) -> u32 {
-        medium.record_drops(true);
+    fn add_medium(&mut self, name: String, mut carrier: Carrier) -> u32 {
+        carrier.record_drops();
         let first_port = self.links;
-        self.links += u32::from(matches!(medium, Medium::Link(_)));
-        self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0, next: None });
+        self.links += u32::from(carrier.is_link());
+        self.media.push(Slot { carrier, armed: Instant::NEVER, first_port, place: 0, next: None });
         self.notes.push(Notes { name: name.into(), at_warmup: None });
         self.media.len() as u32 - 1
     }
 
     fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<Hop, SimError> {
         let link = Link::new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
-        Ok(Hop::link(self.add_medium(name, Medium::Link(link))))
+        Ok(Hop::link(self.add_medium(name, Carrier::Link(link))))
     }
 
     /// The media of a hop, and where they are.
@@ -154,7 +156,7 @@ impl Network {
                 let built = Dama::new(spec, sim.seed, name);
                 let mut dama = built.map_err(|source| SimError::Satellite { hop: hop.name.clone(), source })?;
                 self.satellites.push(Satellite::new(name, medium, &mut dama, sim.trace));
-                self.add_medium(port_word(name, "satellite", "terminal"), Medium::Dama(Box::new(dama)));
+                self.add_medium(port_word(name, "satellite", "terminal"), Carrier::Other(Box::new(Medium::Dama(Box::new(dama)))));
                 hop.is_satellite = true;
             }
             HopConfig::Radio { radio, .. } => {
@@ -166,7 +168,7 @@ impl Network {
                 });
                 let users = arq.users();
                 self.radios.push(Radio::new(name, medium, &mut arq, self.links, sim.trace));
-                self.add_medium(port_word(name, "radio", "user"), Medium::Arq(Box::new(arq)));
+                self.add_medium(port_word(name, "radio", "user"), Carrier::Other(Box::new(Medium::Arq(Box::new(arq)))));
                 let uplink = radio.uplink.clone().unwrap_or_default();
                 for user in 0..users {
                     self.add_link(format!("{name}.user{user}.uplink"), &uplink, sim.seed)?;
@@ -174,7 +176,7 @@ impl Network {
                 hop.back = Back::Uplinks { first: medium + 1, station };
             }
             HopConfig::Custom { medium, .. } => {
-                self.add_medium(name.to_owned(), Medium::Custom(medium.make(sim.seed, name)));
+                self.add_medium(name.to_owned(), Carrier::Other(Box::new(Medium::Custom(medium.make(sim.seed, name)))));
             }
         }
         Ok(hop)
@@ -254,7 +256,7 @@ impl Network {
         if config.route[..i].iter().any(|earlier| earlier.hop == via.hop) {
             return Err(SimError::HopTwice { flow, hop: name });
         }
-        let ports = self.media[hop.medium as usize].medium.ports();
+        let ports = self.media[hop.medium as usize].carrier.ports();
         if let Some(&found) = via.ports.iter().find(|port| **port >= ports) {
             return Err(SimError::NoPort { flow, hop: name, found, ports });
         }
@@ -277,9 +279,9 @@ impl Network {
     fn number_ports(&mut self) {
         let mut next = self.links;
         for slot in &mut self.media {
-            if !matches!(slot.medium, Medium::Link(_)) {
+            if !slot.carrier.is_link() {
                 slot.first_port = next;
-                next += slot.medium.ports();
+                next += slot.carrier.ports();
             }
         }
     }
@@ -297,7 +299,7 @@ impl Network {
                 let first = std::mem::take(&mut unseen[i]);
                 slot.place = if first { place } else { place.min(slot.place) };
                 let same = first || slot.next == Some(after);
-                slot.next = (same && matches!(slot.medium, Medium::Link(_))).then_some(after);
+                slot.next = (same && slot.carrier.is_link()).then_some(after);
             }
         }
     }

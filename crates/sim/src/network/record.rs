@@ -3,6 +3,7 @@
 use fairpace_path::{Arq, Dama, Medium};
 use fairpace_units::{Duration, Instant};
 
+use super::carrier::Carrier;
 use super::notes::Group;
 use super::{Network, SAMPLE, Slot};
 use crate::base_station::Station;
@@ -57,7 +58,8 @@ impl Network {
     /// Takes what a satellite or a wireless link has logged.
     #[cold]
     pub(super) fn collect_log(&mut self, medium: u32) {
-        match &mut self.media[medium as usize].medium {
+        let Carrier::Other(other) = &mut self.media[medium as usize].carrier else { return };
+        match &mut **other {
             Medium::Dama(dama) => {
                 if let Some(satellite) = self.satellites.iter_mut().find(|s| s.medium == medium) {
                     satellite.collect_events(dama);
@@ -74,7 +76,7 @@ impl Network {
 
     fn each_satellite(&mut self, mut what: impl FnMut(&mut Satellite, &mut Dama<Packet>)) {
         for satellite in &mut self.satellites {
-            if let Medium::Dama(dama) = &mut self.media[satellite.medium as usize].medium {
+            if let Some(Medium::Dama(dama)) = self.media[satellite.medium as usize].carrier.other() {
                 what(satellite, dama);
             }
         }
@@ -82,7 +84,7 @@ impl Network {
 
     fn each_radio(&mut self, mut what: impl FnMut(&mut Radio, &mut Arq<Packet>)) {
         for radio in &mut self.radios {
-            if let Medium::Arq(arq) = &mut self.media[radio.medium as usize].medium {
+            if let Some(Medium::Arq(arq)) = self.media[radio.medium as usize].carrier.other() {
                 what(radio, arq);
             }
         }
@@ -91,15 +93,15 @@ impl Network {
     /// Every base station hears of something, with its downlink at hand.
     pub(super) fn each_base_station(&mut self, mut what: impl FnMut(&mut Station, &mut Arq<Packet>)) {
         for station in &mut self.base_stations {
-            if let Medium::Arq(arq) = &mut self.media[station.downlink as usize].medium {
+            if let Some(Medium::Arq(arq)) = self.media[station.downlink as usize].carrier.other() {
                 what(station, arq);
             }
         }
     }
 
     pub(super) fn end_warmup(&mut self, at: Instant) {
-        for (Slot { medium, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
-            if let Medium::Link(link) = medium {
+        for (Slot { carrier, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
+            if let Carrier::Link(link) = carrier {
                 link.advance(at);
                 link.restart_maximum();
                 notes.at_warmup = Some(Box::new(link.counters()));
@@ -126,7 +128,7 @@ impl Network {
         let interval = at.since(sampling.last);
         sampling.last = at;
         for (medium, before) in &mut sampling.links {
-            let Slot { medium: Medium::Link(link), first_port, .. } = &mut self.media[*medium as usize] else {
+            let Slot { carrier: Carrier::Link(link), first_port, .. } = &mut self.media[*medium as usize] else {
                 continue;
             };
             link.advance(at);
@@ -185,8 +187,8 @@ impl Network {
     fn settle_media(&mut self) {
         for links in [true, false] {
             for i in 0..self.media.len() {
-                if matches!(self.media[i].medium, Medium::Link(_)) == links {
-                    self.media[i].medium.advance(self.now);
+                if self.media[i].carrier.is_link() == links {
+                    self.media[i].carrier.advance(self.now);
                     self.collect_drops(i as u32);
                 }
             }
@@ -198,8 +200,8 @@ impl Network {
         let (warmup, end) = (self.warmup, self.now);
         let window = end.since(warmup);
         let mut report = SimReport { engine: self.stats, ..SimReport::default() };
-        for (Slot { medium, .. }, notes) in self.media.iter().zip(&self.notes) {
-            let Medium::Link(link) = medium else { continue };
+        for (Slot { carrier, .. }, notes) in self.media.iter().zip(&self.notes) {
+            let Carrier::Link(link) = carrier else { continue };
             let whole = link.counters();
             let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
             let carried = measured.transmitted.bytes.as_f64() * 8.0;

@@ -30,7 +30,7 @@ impl Network {
         count(counter, 1, packet.size);
         self.note_fate(at, &packet, PacketFate::Sent);
         let first = self.routes.first(route_of(packet.flow, packet.direction));
-        self.forward(at, packet, first);
+        self.forward_packet(at, packet, first);
     }
 
     /// Sends all that a sender wants to send now, and arms its timer.
@@ -189,7 +189,7 @@ impl Network {
             STOP => {
                 self.flows[i].stop();
                 self.each_base_station(|station, arq| station.leave(arq, at, i as FlowId));
-                self.retire(i);
+                self.retire(i as FlowId);
             }
             SAMPLE => self.sample(at),
             WARMUP => self.end_warmup(at),

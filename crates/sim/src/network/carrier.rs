@@ -1,0 +1,177 @@
+//! The packets of the network: whole ones in one store, and tickets for them in the links.
+//!
+//! A packet is written once, when it is sent, and read once, when it arrives. In between each link has to know little of
+//! it, and what a hop costs is how much is copied and touched there.
+
+use std::fmt;
+
+use fairpace_path::{Datagram, DropReason, Link, Medium};
+use fairpace_units::{Bytes, Class, Ecn, Instant};
+
+use super::route::route_of;
+use crate::packet::{Packet, QuickStart};
+
+/// A packet on its way through links: all that they have to know, and where the rest of it is. Two words, which are copied
+/// at once.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    /// The packet's place in the store; above that, the number of its route: each direction of each flow has one.
+    place_and_route: u64,
+    /// The packet's size; above that its marks.
+    size_and_marks: u64,
+}
+
+/// Bits of the marks: the class, the ECN field, and whether the packet has a Quick-Start option, which a link's router reads
+/// in the store.
+const LOW: u64 = 1 << 32;
+const ECN_SHIFT: u32 = 33;
+const ECN: u64 = 0b11 << ECN_SHIFT;
+const OPTION: u64 = 1 << 35;
+
+impl Ticket {
+    fn new(place: u32, packet: &Packet) -> Ticket {
+        let route = route_of(packet.flow, packet.direction) as u64;
+        let low = if packet.class == Class::Low { LOW } else { 0 };
+        let option = if matches!(packet.quick_start, Some(QuickStart::Option(_))) { OPTION } else { 0 };
+        let marks = low | option | ((packet.ecn as u64) << ECN_SHIFT);
+        Ticket { place_and_route: u64::from(place) | (route << 32), size_and_marks: u64::from(packet.size) | marks }
+    }
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        self.place_and_route as u32 as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn route(self) -> usize {
+        (self.place_and_route >> 32) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn has_option(self) -> bool {
+        self.size_and_marks & OPTION != 0
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (size, class, ecn) = (self.size(), self.class(), self.ecn());
+        write!(f, "Ticket(place {}, route {}, {size}, {class:?}, {ecn:?})", self.place(), self.route())
+    }
+}
+
+impl Datagram for Ticket {
+    #[inline(always)]
+    fn size(&self) -> Bytes {
+        Bytes::new(self.size_and_marks & 0xffff_ffff)
+    }
+    #[inline(always)]
+    fn class(&self) -> Class {
+        if self.size_and_marks & LOW == 0 { Class::Normal } else { Class::Low }
+    }
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        Ecn::from_bits((self.size_and_marks >> ECN_SHIFT) as u8)
+    }
+    #[inline(always)]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.size_and_marks = (self.size_and_marks & !ECN) | ((ecn as u64) << ECN_SHIFT);
+    }
+    #[inline(always)]
+    fn flow(&self) -> u64 {
+        self.route() as u64
+    }
+}
+
+/// The packets that are in links. The place that was left last is taken first, since it is likely in the cache.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Store {
+    /// Keeps a packet. Its ticket.
+    #[inline(always)]
+    pub(super) fn put(&mut self, packet: Packet) -> Ticket {
+        if let Some(place) = self.free.pop() {
+            self.packets[place as usize] = packet;
+            return Ticket::new(place, &packet);
+        }
+        self.packets.push(packet);
+        Ticket::new(self.packets.len() as u32 - 1, &packet)
+    }
+
+    /// Gives the packet out, as the links have left it.
+    #[inline(always)]
+    pub(super) fn take(&mut self, ticket: Ticket) -> Packet {
+        self.free.push(ticket.place() as u32);
+        Packet { ecn: ticket.ecn(), ..self.packets[ticket.place()] }
+    }
+
+    /// A packet with a Quick-Start option is about to enter a link, whose router may change the option.
+    #[cold]
+    pub(super) fn judge_option(&mut self, at: Instant, ticket: Ticket, link: &mut Link<Ticket>) {
+        if let Some(QuickStart::Option(option)) = &mut self.packets[ticket.place()].quick_start {
+            *option = link.judge(at, ticket.flow(), *option);
+        }
+    }
+
+    /// The packet while it stays.
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> &mut Packet {
+        &mut self.packets[ticket.place()]
+    }
+}
+
+/// A medium as the network has it: links carry tickets, all others whole packets.
+#[allow(clippy::large_enum_variant)] // nearly all are links, and a pointer in between costs each packet
+pub(super) enum Carrier {
+    Link(Link<Ticket>),
+    Other(Box<Medium<Packet>>),
+}
+
+impl Carrier {
+    pub(super) fn is_link(&self) -> bool {
+        matches!(self, Carrier::Link(_))
+    }
+
+    /// The medium, if it is no link.
+    pub(super) fn other(&mut self) -> Option<&mut Medium<Packet>> {
+        match self {
+            Carrier::Link(_) => None,
+            Carrier::Other(medium) => Some(medium),
+        }
+    }
+
+    pub(super) fn ports(&self) -> u32 {
+        match self {
+            Carrier::Link(_) => 1,
+            Carrier::Other(medium) => medium.ports(),
+        }
+    }
+
+    pub(super) fn advance(&mut self, now: Instant) {
+        match self {
+            Carrier::Link(link) => link.advance(now),
+            Carrier::Other(medium) => medium.advance(now),
+        }
+    }
+
+    pub(super) fn record_drops(&mut self) {
+        match self {
+            Carrier::Link(link) => link.record_drops(true),
+            Carrier::Other(medium) => medium.record_drops(true),
+        }
+    }
+
+    /// The next packet that was dropped: when, why, and at which port it entered.
+    pub(super) fn take_dropped(&mut self, store: &mut Store) -> Option<(Instant, DropReason, u32, Packet)> {
+        match self {
+            Carrier::Link(link) => {
+                let (at, reason, ticket) = link.take_dropped()?;
+                Some((at, reason, 0, store.take(ticket)))
+            }
+            Carrier::Other(medium) => medium.take_dropped(),
+        }
+    }
+}
