@@ -43,14 +43,15 @@ pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Resu
     let over = over.filter_map(|(i, (flow, found))| Some((i, flow, found, config.radio_of(flow)?.0.downlink.slot)));
     let mut curves: Vec<JitterCurve> = Vec::new();
     for (index, flow, found, slot) in over.take(MOST_FLOWS) {
-        let Some(delays) = found.owd.histogram() else { continue };
+        if found.owd.share_from(Duration::ZERO).is_none() {
+            continue;
+        }
         let (r, least) = least(&config, flow, slot);
         let rest = least - config.min_owd(flow);
-        let all = found.owd.count() as f64;
         let above = |d: u32| {
             // Half a slot later: what is measured in microseconds must not fall beside its slot.
             let at = least + slot * d + slot / 2;
-            delays.count_between(at.as_nanos() as u64 / 1_000, u64::MAX) as f64 / all
+            found.owd.share_from(at).unwrap_or(0.0)
         };
         let mut rows = Vec::new();
         for d in 0..=MOST_SLOTS {

@@ -1,11 +1,10 @@
 //! How long packets took: a distribution of delays in little memory.
 
 use fairpace_units::Duration;
-use hdrhistogram::Histogram;
 
 /// Delays; number, mean, least and greatest are exact. The distribution is in microseconds: to 3 significant
 /// digits, or, for each flow of a run of many, to a sixteenth of an octave (4 %), which takes hundreds of bytes
-/// instead of tens of thousands.
+/// instead of thousands.
 #[derive(Clone, Debug)]
 pub struct DelayHistogram {
     counts: Counts,
@@ -15,11 +14,10 @@ pub struct DelayHistogram {
     max: u64,
 }
 
-/// Made with the first delay: an empty fine one takes 8 kB, a usual one 60.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // in a box it would cost a cache miss per packet
 enum Counts {
-    Fine(Option<Histogram<u32>>),
+    /// The delays in each bucket from the first one that has any to the last.
+    Fine { first: usize, counts: Vec<u32> },
     /// Buckets that are not empty and how many delays are in them, in order.
     Coarse(Vec<(u16, u32)>),
 }
@@ -27,25 +25,26 @@ enum Counts {
 /// Longer delays are counted as this: 1,000 s.
 const MAX_US: u64 = 1_000_000_000;
 
-/// log2 of the buckets per octave of a coarse histogram.
+/// log2 of the buckets per octave: 1,024 are three digits, 16 a coarse histogram's.
+const FINE_BITS: u32 = 10;
 const COARSE_BITS: u32 = 4;
 
-/// The coarse bucket of a delay: its octave, and which sixteenth of it.
-fn coarse_bucket(us: u64) -> u16 {
-    let octave = us.checked_ilog2().unwrap_or(0).saturating_sub(COARSE_BITS);
-    (u64::from(octave) * (1 << COARSE_BITS) + (us >> octave)) as u16
+/// The bucket of a delay: its octave, and which part of it. Short delays have a bucket each.
+#[inline]
+fn bucket(us: u64, bits: u32) -> u64 {
+    let octave = us.checked_ilog2().unwrap_or(0).saturating_sub(bits);
+    (u64::from(octave) << bits) + (us >> octave)
 }
 
 /// The longest delay in it.
-fn coarse_end(bucket: u16) -> u64 {
-    let each = 1 << COARSE_BITS;
-    let octave = (u64::from(bucket) / each).saturating_sub(1);
-    ((u64::from(bucket) - octave * each + 1) << octave) - 1
+fn bucket_end(bucket: u64, bits: u32) -> u64 {
+    let octave = (bucket >> bits).saturating_sub(1);
+    ((bucket - (octave << bits) + 1) << octave) - 1
 }
 
 impl Default for DelayHistogram {
     fn default() -> Self {
-        DelayHistogram::with(Counts::Fine(None))
+        DelayHistogram::with(Counts::Fine { first: 0, counts: Vec::new() })
     }
 }
 
@@ -63,17 +62,23 @@ impl DelayHistogram {
         let ns = delay.as_nanos() as u64;
         self.sum_ns += u128::from(ns);
         self.count += 1;
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
+        if ns < self.min {
+            self.min = ns;
+        }
+        if ns > self.max {
+            self.max = ns;
+        }
         let us = (ns / 1_000).min(MAX_US);
         match &mut self.counts {
-            Counts::Fine(histogram) => {
-                // Three digits are allowed; it grows by itself up to the bound, and cannot fail below it.
-                let made = || Histogram::new(3).expect("3 digits are allowed");
-                let _ = histogram.get_or_insert_with(made).record(us);
+            Counts::Fine { first, counts } => {
+                let bucket = bucket(us, FINE_BITS) as usize;
+                match counts.get_mut(bucket.wrapping_sub(*first)) {
+                    Some(count) => *count = count.saturating_add(1),
+                    None => count_outside(first, counts, bucket, 1),
+                }
             }
             Counts::Coarse(buckets) => {
-                let bucket = coarse_bucket(us);
+                let bucket = bucket(us, COARSE_BITS) as u16;
                 match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
                     Ok(place) => buckets[place].1 += 1,
                     Err(place) => buckets.insert(place, (bucket, 1)),
@@ -84,18 +89,21 @@ impl DelayHistogram {
 
     pub(crate) fn clear(&mut self) {
         *self = DelayHistogram::with(match self.counts {
-            Counts::Fine(_) => Counts::Fine(None),
+            Counts::Fine { .. } => Counts::Fine { first: 0, counts: Vec::new() },
             Counts::Coarse(_) => Counts::Coarse(Vec::new()),
         });
     }
 
     /// Adds those of another fine one.
     pub(crate) fn add(&mut self, other: &DelayHistogram) {
-        if let (Counts::Fine(mine), Counts::Fine(Some(others))) = (&mut self.counts, &other.counts) {
-            match mine {
-                // Same digits, and it grows by itself: cannot fail.
-                Some(mine) => drop(mine.add(others)),
-                None => *mine = Some(others.clone()),
+        if let (Counts::Fine { first, counts }, Counts::Fine { first: from, counts: others }) =
+            (&mut self.counts, &other.counts)
+        {
+            for (i, count) in others.iter().enumerate().filter(|(_, count)| **count > 0) {
+                match counts.get_mut((from + i).wrapping_sub(*first)) {
+                    Some(mine) => *mine = mine.saturating_add(*count),
+                    None => count_outside(first, counts, from + i, *count),
+                }
             }
         }
         self.sum_ns += other.sum_ns;
@@ -130,32 +138,60 @@ impl DelayHistogram {
 
     /// The delay that a fraction `q` in `[0, 1]` of the packets did not exceed.
     pub fn quantile(&self, q: f64) -> Duration {
-        let us = match &self.counts {
-            Counts::Fine(None) => return Duration::ZERO,
-            Counts::Fine(Some(histogram)) => histogram.value_at_quantile(q),
-            Counts::Coarse(buckets) => {
-                let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
-                let mut so_far = 0;
-                let reached = buckets.iter().find(|(_, n)| {
-                    so_far += u64::from(*n);
-                    so_far >= wanted
-                });
-                reached.map_or(0, |(bucket, _)| coarse_end(*bucket))
-            }
-        };
         if self.count == 0 {
             return Duration::ZERO;
         }
+        let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
+        let us = match &self.counts {
+            Counts::Fine { .. } if wanted == 0 => return self.min(),
+            Counts::Fine { first, counts } => {
+                let buckets = counts.iter().zip(*first as u64..).map(|(count, bucket)| (bucket, *count));
+                reached(buckets, wanted, FINE_BITS)
+            }
+            Counts::Coarse(buckets) => {
+                reached(buckets.iter().map(|(bucket, count)| (u64::from(*bucket), *count)), wanted, COARSE_BITS)
+            }
+        };
         Duration::from_micros(us).clamp(self.min(), self.max())
     }
 
-    /// The counts behind it, in microseconds; `None` if nothing was recorded, or not to 3 digits.
-    pub fn histogram(&self) -> Option<&Histogram<u32>> {
-        match &self.counts {
-            Counts::Fine(histogram) => histogram.as_ref(),
-            Counts::Coarse(_) => None,
+    /// The share of the delays from `least` on, to a bucket; `None` if nothing was recorded, or not to 3 digits.
+    pub fn share_from(&self, least: Duration) -> Option<f64> {
+        let Counts::Fine { first, counts } = &self.counts else { return None };
+        let us = u64::try_from(least.as_micros()).unwrap_or(u64::MAX).min(MAX_US);
+        let skipped = (bucket(us, FINE_BITS) as usize).saturating_sub(*first);
+        let above: u64 = counts.iter().skip(skipped).map(|count| u64::from(*count)).sum();
+        (self.count > 0).then(|| above as f64 / self.count as f64)
+    }
+}
+
+/// Counts delays in a bucket outside those that have counts: the counts grow to it, and by half of what they were.
+#[cold]
+fn count_outside(first: &mut usize, counts: &mut Vec<u32>, bucket: usize, count: u32) {
+    if counts.is_empty() {
+        *first = bucket;
+    }
+    if bucket < *first {
+        let lower = bucket.saturating_sub(counts.len() / 2);
+        counts.splice(0..0, std::iter::repeat_n(0, *first - lower));
+        *first = lower;
+    }
+    if bucket - *first >= counts.len() {
+        counts.resize(bucket - *first + 1, 0);
+    }
+    counts[bucket - *first] += count;
+}
+
+/// The end of the bucket with which so many delays are reached.
+fn reached(buckets: impl Iterator<Item = (u64, u32)>, wanted: u64, bits: u32) -> u64 {
+    let mut so_far = 0;
+    for (bucket, count) in buckets {
+        so_far += u64::from(count);
+        if so_far >= wanted {
+            return bucket_end(bucket, bits);
         }
     }
+    0
 }
 
 #[cfg(test)]
@@ -189,8 +225,10 @@ mod tests {
         }
         // Each bucket begins where the one before it ends.
         for us in (0..100_000).chain((0..1_000).map(|i| i * 1_000_003)) {
-            let bucket = coarse_bucket(us);
-            assert!(us <= coarse_end(bucket) && (bucket == 0 || us > coarse_end(bucket - 1)), "{us}");
+            for bits in [COARSE_BITS, FINE_BITS] {
+                let bucket = bucket(us, bits);
+                assert!(us <= bucket_end(bucket, bits) && (bucket == 0 || us > bucket_end(bucket - 1, bits)), "{us}");
+            }
         }
     }
 }
