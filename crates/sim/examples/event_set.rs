@@ -50,9 +50,10 @@ fn wheel(pending: u64, mixed: bool) -> u64 {
     }
     let mut sum = 0_u64;
     for _ in 0..EVENTS {
-        let (at, target) = set.peek().expect("as many as before");
+        let (at, target) = set.take(Instant::NEVER).expect("as many as before");
+        set.done();
         sum = sum.wrapping_mul(31).wrapping_add(at.as_nanos());
-        set.replace_top(Instant::from_nanos(at.as_nanos() + delay(&mut random, mixed)), target);
+        set.push(Instant::from_nanos(at.as_nanos() + delay(&mut random, mixed)), target);
     }
     sum
 }

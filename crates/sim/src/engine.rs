@@ -71,11 +71,11 @@ struct LaneEntry {
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
 pub struct EventSet {
-    /// Key of the earliest entry of all lanes, and which lane has it.
-    lane_key: Key,
+    /// The time of the earliest entry of all lanes, and which lane has it.
+    lane_at: u64,
     first_lane: u32,
-    /// Key of the earliest entry that is in no lane: the earlier of the next two.
-    other_key: Key,
+    /// The time of the earliest entry that is in no lane.
+    other_at: u64,
     near_key: Key,
     far_key: Key,
     near_target: u32,
@@ -84,10 +84,11 @@ pub struct EventSet {
     pushed: u64,
     removed: u64,
     max_len: u64,
-    /// Keys and targets of the lanes' first entries, the lanes' distances, and the entries behind the first ones.
-    lane_heads: [Key; LANES],
-    lane_targets: [u32; LANES],
+    /// Of each lane its distance, its first entry in parts, at `u64::MAX` if there is none, and the entries behind that.
     distances: [u64; LANES],
+    head_at: [u64; LANES],
+    head_order: [u64; LANES],
+    head_target: [u32; LANES],
     lanes: [Ring<LaneEntry>; LANES],
 
     /// First entry of each slot; the lists are in order.
@@ -111,9 +112,9 @@ pub struct EventSet {
 impl Default for EventSet {
     fn default() -> Self {
         EventSet {
-            lane_key: NEVER,
+            lane_at: u64::MAX,
             first_lane: 0,
-            other_key: NEVER,
+            other_at: u64::MAX,
             near_key: NEVER,
             far_key: NEVER,
             near_target: 0,
@@ -121,9 +122,10 @@ impl Default for EventSet {
             pushed: 0,
             removed: 0,
             max_len: 0,
-            lane_heads: [NEVER; LANES],
-            lane_targets: [0; LANES],
             distances: [0; LANES],
+            head_at: [u64::MAX; LANES],
+            head_order: [0; LANES],
+            head_target: [0; LANES],
             lanes: Default::default(),
             slots: Box::new([NONE; SLOTS]),
             occupied: [0; WORDS],
@@ -148,16 +150,20 @@ impl EventSet {
         }
         self.max_len = self.max_len.max(self.pushed - self.removed);
         self.far.planned.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.key()));
-        self.far_changed();
+        self.far_key = self.far.first_key();
+        self.others_changed();
     }
 
     /// Adds an event, not earlier than the last one removed.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: Instant, target: u32) {
         let at = at.as_nanos();
         // Counted one by one from zero: neither ends in our lifetime.
         self.pushed = self.pushed.wrapping_add(1);
-        self.max_len = self.max_len.max(self.pushed.wrapping_sub(self.removed));
+        let len = self.pushed.wrapping_sub(self.removed);
+        if len > self.max_len {
+            self.max_len = len;
+        }
         let distance = at.wrapping_sub(self.now);
         for lane in 0..LANES {
             if self.distances[lane] == distance {
@@ -171,13 +177,12 @@ impl EventSet {
     #[inline(always)]
     fn push_lane(&mut self, lane: usize, at: u64, target: u32) {
         let order = self.pushed;
-        if self.lane_heads[lane] != NEVER {
+        if self.head_at[lane] != u64::MAX {
             return self.lanes[lane].push(LaneEntry { at, order, target });
         }
-        self.lane_heads[lane] = key(at, order);
-        self.lane_targets[lane] = target;
-        if key(at, order) < self.lane_key {
-            (self.lane_key, self.first_lane) = (key(at, order), lane as u32);
+        (self.head_at[lane], self.head_order[lane], self.head_target[lane]) = (at, order, target);
+        if at < self.lane_at {
+            (self.lane_at, self.first_lane) = (at, lane as u32);
         }
     }
 
@@ -186,7 +191,7 @@ impl EventSet {
     fn push_apart(&mut self, at: u64, target: u32) {
         let distance = at.wrapping_sub(self.now);
         if distance >> LANE_BITS == 0
-            && let Some(lane) = self.lane_heads.iter().position(|head| *head == NEVER)
+            && let Some(lane) = self.head_at.iter().position(|head| *head == u64::MAX)
         {
             self.distances[lane] = distance;
             return self.push_lane(lane, at, target);
@@ -200,47 +205,54 @@ impl EventSet {
         (at >> self.shift).wrapping_sub(self.now >> self.shift) < SLOTS as u64
     }
 
-    /// Whether the earliest event of all is in a lane.
-    #[inline(always)]
-    fn lane_is_first(&self) -> bool {
-        self.lane_key < self.other_key
-    }
-
     /// When the earliest event is; `None` if there is none.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
-        let key = self.lane_key.min(self.other_key);
-        (key != NEVER).then(|| Instant::from_nanos(time_of(key)))
+        (!self.is_empty()).then(|| Instant::from_nanos(self.lane_at.min(self.other_at)))
     }
 
     /// Takes the earliest event out if it is due by `to`. The event counts as pending until [`EventSet::done`]; the next push
     /// comes at its time or later.
     #[inline(always)]
     pub fn take(&mut self, to: Instant) -> Option<(Instant, u32)> {
-        if self.lane_key >= self.other_key {
+        if self.lane_at >= self.other_at {
             return self.take_apart(to);
         }
-        let at = time_of(self.lane_key);
-        if at > to.as_nanos() {
+        if self.lane_at > to.as_nanos() {
             return None;
         }
-        self.now = at;
-        let lane = self.first_lane as usize % LANES;
-        let target = self.lane_targets[lane];
-        self.lane_heads[lane] = match self.lanes[lane].pop() {
+        Some(self.take_lane(self.first_lane as usize % LANES))
+    }
+
+    /// Takes the first entry of that lane out, which is the earliest event.
+    #[inline(always)]
+    fn take_lane(&mut self, lane: usize) -> (Instant, u32) {
+        let taken = (Instant::from_nanos(self.head_at[lane]), self.head_target[lane]);
+        self.now = self.head_at[lane];
+        match self.lanes[lane].pop() {
             Some(LaneEntry { at, order, target }) => {
-                self.lane_targets[lane] = target;
-                key(at, order)
+                (self.head_at[lane], self.head_order[lane], self.head_target[lane]) = (at, order, target);
             }
-            None => NEVER,
-        };
-        (self.lane_key, self.first_lane) = (self.lane_heads[0], 0);
+            None => self.head_at[lane] = u64::MAX,
+        }
+        let (mut first, mut lane_at) = (0, self.head_at[0]);
         for other in 1..LANES {
-            if self.lane_heads[other] < self.lane_key {
-                (self.lane_key, self.first_lane) = (self.lane_heads[other], other as u32);
+            if self.head_at[other] <= lane_at {
+                if self.head_at[other] == lane_at {
+                    first = self.earlier_lane(first, other);
+                } else {
+                    (first, lane_at) = (other, self.head_at[other]);
+                }
             }
         }
-        Some((Instant::from_nanos(at), target))
+        (self.first_lane, self.lane_at) = (first as u32, lane_at);
+        taken
+    }
+
+    /// Of two lanes whose first entries are at the same time, the one whose entry was pushed first.
+    #[cold]
+    fn earlier_lane(&self, a: usize, b: usize) -> usize {
+        if self.head_order[a] < self.head_order[b] { a } else { b }
     }
 
     /// The event that was taken is no longer pending.
@@ -249,23 +261,40 @@ impl EventSet {
         self.removed = self.removed.wrapping_add(1);
     }
 
+    /// [`EventSet::take`] where the earliest event is perhaps in no lane.
     #[inline(never)]
     fn take_apart(&mut self, to: Instant) -> Option<(Instant, u32)> {
-        let at = time_of(self.other_key);
-        if self.other_key == NEVER || at > to.as_nanos() {
+        if self.other_at > to.as_nanos() || self.is_empty() {
             return None;
         }
-        self.now = at;
+        let lane = self.first_lane as usize % LANES;
+        let other_key = self.near_key.min(self.far_key);
+        if key(self.lane_at, self.head_order[lane]) < other_key {
+            return Some(self.take_lane(lane));
+        }
+        self.now = self.other_at;
         let target = if self.near_key < self.far_key {
             let target = self.near_target;
             self.pop_near();
             target
         } else {
             let target = self.far.pop()?.target;
-            self.far_changed();
+            self.far_key = self.far.first_key();
             target
         };
-        Some((Instant::from_nanos(at), target))
+        self.others_changed();
+        Some((Instant::from_nanos(self.now), target))
+    }
+
+    /// The earliest entry that is in no lane may be another one.
+    #[inline]
+    fn others_changed(&mut self) {
+        self.other_at = time_of(self.near_key.min(self.far_key));
+    }
+
+    /// How many events were taken and done.
+    pub fn handled(&self) -> u64 {
+        self.removed
     }
 
     /// Events pending now.
@@ -320,7 +349,7 @@ impl EventSet {
         if at < time_of(self.near_key) {
             (self.first, self.first_slot) = (index, slot as u32);
             (self.near_key, self.near_target) = (entry.key(), entry.target);
-            self.other_key = self.near_key.min(self.far_key);
+            self.others_changed();
         }
         self.insertions += 1;
         if self.insertions == REVIEW_EVERY {
@@ -331,12 +360,8 @@ impl EventSet {
     #[cold]
     fn insert_far(&mut self, entry: Entry) {
         self.far.push(entry);
-        self.far_changed();
-    }
-
-    fn far_changed(&mut self) {
         self.far_key = self.far.first_key();
-        self.other_key = self.near_key.min(self.far_key);
+        self.others_changed();
     }
 
     #[inline]
@@ -371,7 +396,6 @@ impl EventSet {
             }
         }
         (self.first, self.near_key) = (NONE, NEVER);
-        self.other_key = self.far_key;
     }
 
     #[inline]
@@ -380,7 +404,6 @@ impl EventSet {
         self.first_slot = slot as u32;
         let node = &self.nodes[self.first as usize];
         (self.near_key, self.near_target) = (node.key(), node.target);
-        self.other_key = self.near_key.min(self.far_key);
     }
 
     /// Slots too full to walk through become narrower. (Empty ones cost little: 64 are skipped at

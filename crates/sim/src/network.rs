@@ -112,19 +112,20 @@ pub struct Network {
     link_series: Vec<LinkRow>,
 }
 
-/// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`].
-#[repr(align(64))]
+/// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`]. A packet that comes out
+/// of a plain link touches the first two.
+#[repr(C, align(64))]
 struct Slot {
-    carrier: Carrier,
     /// When its entry in the event set comes up; never if it has none.
     armed: Instant,
+    /// Of a link: the hop that follows it in all routes, if that is the same in all.
+    next: Option<Hop>,
     /// The number of its port 0 in reports: see [`Network::link_names`].
     first_port: u32,
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
-    /// Of a link: the hop that follows it in all routes, if that is the same in all.
-    next: Option<Hop>,
+    carrier: Carrier,
 }
 
 const _: () = assert!(size_of::<Slot>() <= 256);
@@ -167,16 +168,14 @@ impl Network {
                 return false;
             }
             let Some((at, target)) = self.events.take(to) else { break };
-            self.stats.events += 1;
             self.now = at;
-            let mut moved = 0;
             if target & KIND_MASK == MEDIUM {
-                moved = self.medium_event(at, target >> KIND_BITS);
+                left = left.saturating_sub(1 + self.medium_event(at, target >> KIND_BITS));
             } else {
+                left = left.saturating_sub(1);
                 self.events.done();
                 self.other_event(at, target);
             }
-            left = left.saturating_sub(1 + moved);
         }
         self.now = self.now.max(to);
         true
@@ -264,30 +263,66 @@ impl Network {
     // The loop.
 
     /// Something may come out of a medium. How many packets did.
-    #[inline]
+    #[inline(always)]
     fn medium_event(&mut self, at: Instant, medium: u32) -> u64 {
-        if self.media[medium as usize].armed != at {
+        let Some(slot) = self.media.get_mut(medium as usize) else { return 0 };
+        if slot.armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
             self.stats.idle_events += 1;
             self.events.done();
             return 0;
         }
+        let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
+        let Some(link) = link.plain() else { return self.empty_composed(at, medium) };
+        let (Some(ticket), next) = (link.pop(at), link.next()) else { return self.empty_composed(at, medium) };
+        if next <= at {
+            return self.empty_burst(at, medium, ticket);
+        }
+        let dropped = link.has_dropped();
+        slot.armed = next;
+        let hop = slot.next;
+        self.forward_from(at, ticket, medium, hop);
+        if dropped {
+            self.collect_drops(medium);
+        }
+        self.rearm(next, medium);
+        1
+    }
+
+    /// A packet leaves a link.
+    #[inline(always)]
+    fn forward_from(&mut self, at: Instant, ticket: Ticket, medium: u32, hop: Option<Hop>) {
+        let hop = match hop {
+            Some(hop) => hop,
+            None => self.routes.after(ticket.route(), Hop::link(medium), self.media[medium as usize].place),
+        };
+        self.forward(at, ticket, hop);
+    }
+
+    /// Moves `first`, which has come out of a link, and all others that come out of it now. How many.
+    #[inline(never)]
+    fn empty_burst(&mut self, at: Instant, medium: u32, first: Ticket) -> u64 {
+        let hop = self.media[medium as usize].next;
+        self.forward_from(at, first, medium, hop);
+        1 + self.empty_composed(at, medium)
+    }
+
+    /// Moves all that comes out of any link. How many packets did.
+    #[inline(never)]
+    fn empty_composed(&mut self, at: Instant, medium: u32) -> u64 {
         let mut out = 0;
         loop {
             let slot = &mut self.media[medium as usize];
-            let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
+            let Carrier::Link(link) = &mut slot.carrier else { return out };
             let popped = link.pop(at);
             let (next, dropped) = (link.next(), link.has_dropped());
             let last = popped.is_none() || next > at;
             if last {
                 slot.armed = next;
             }
+            let hop = slot.next;
             if let Some(ticket) = popped {
-                let hop = match slot.next {
-                    Some(hop) => hop,
-                    None => self.routes.after(ticket.route(), Hop::link(medium), slot.place),
-                };
-                self.forward(at, ticket, hop);
+                self.forward_from(at, ticket, medium, hop);
                 out += 1;
             }
             if last {
@@ -341,14 +376,33 @@ impl Network {
             return self.push(at, hop, ticket);
         }
         let packet = self.store.take(ticket);
-        self.arrive(at, packet);
-        self.retire((ticket.route() / 2) as FlowId);
+        self.end(at, packet);
     }
 
     /// As [`Network::forward`], for a packet that is in no link.
+    #[inline(always)]
     fn forward_packet(&mut self, at: Instant, packet: Packet, hop: Hop) {
-        let ticket = self.store.put(packet);
-        self.forward(at, ticket, hop);
+        match self.media.get(hop.medium as usize) {
+            Some(Slot { carrier: Carrier::Other(_), .. }) => self.push_apart(at, hop, packet),
+            None if hop == Hop::ENDPOINT => self.end(at, packet),
+            Some(_) | None => {
+                let ticket = self.store.put(packet);
+                self.enter(at, ticket, hop);
+            }
+        }
+    }
+
+    /// [`Network::push`] apart from the loop.
+    #[inline(never)]
+    fn enter(&mut self, at: Instant, ticket: Ticket, hop: Hop) {
+        self.push(at, hop, ticket);
+    }
+
+    /// A packet is at the end of its route.
+    #[inline(always)]
+    fn end(&mut self, at: Instant, packet: Packet) {
+        self.arrive(at, packet);
+        self.retire(packet.flow);
     }
 
     /// Lets the endpoint of one of many flows go if the flow is over.
@@ -359,13 +413,37 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };
-        let Carrier::Link(link) = &mut slot.carrier else { return self.push_apart(at, hop, ticket) };
+        let Carrier::Link(link) = &mut slot.carrier else {
+            let packet = self.store.take(ticket);
+            return self.push_apart(at, hop, packet);
+        };
         if ticket.has_option() {
             self.store.judge_option(at, ticket, link);
         }
+        let Some(link) = link.plain() else { return self.push_composed(at, hop, ticket) };
+        link.push(at, ticket);
+        let dropped = link.has_dropped();
+        // An entry that is there already is for a packet that comes out before.
+        if slot.armed == Instant::NEVER {
+            let next = link.next();
+            slot.armed = next;
+            if next != Instant::NEVER {
+                self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+            }
+        }
+        if dropped {
+            self.collect_drops(hop.medium);
+        }
+    }
+
+    /// [`Network::push`] for links that are not plain.
+    #[inline(never)]
+    fn push_composed(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
+        let slot = &mut self.media[hop.medium as usize];
+        let Carrier::Link(link) = &mut slot.carrier else { return };
         link.push(at, ticket);
         let (next, dropped) = (link.next(), link.has_dropped());
         if next < slot.armed {
@@ -380,8 +458,7 @@ impl Network {
 
     /// [`Network::push`] for all media but links.
     #[inline(never)]
-    fn push_apart(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
-        let packet = self.store.take(ticket);
+    fn push_apart(&mut self, at: Instant, hop: Hop, packet: Packet) {
         let slot = &mut self.media[hop.medium as usize];
         let Carrier::Other(other) = &mut slot.carrier else { return };
         other.push(at, hop.port, packet);

@@ -18,8 +18,9 @@ pub enum Direction {
     Back = 1,
 }
 
-/// A packet: size, marks, where it is on its route, and what its endpoints know about it.
+/// A packet: size, marks, where it is on its route, and what its endpoints know about it. In a cache line of its own.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Packet {
     /// When it entered the network.
     pub sent_at: Instant,

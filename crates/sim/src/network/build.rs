@@ -156,7 +156,10 @@ impl Network {
                 let built = Dama::new(spec, sim.seed, name);
                 let mut dama = built.map_err(|source| SimError::Satellite { hop: hop.name.clone(), source })?;
                 self.satellites.push(Satellite::new(name, medium, &mut dama, sim.trace));
-                self.add_medium(port_word(name, "satellite", "terminal"), Carrier::Other(Box::new(Medium::Dama(Box::new(dama)))));
+                self.add_medium(
+                    port_word(name, "satellite", "terminal"),
+                    Carrier::Other(Box::new(Medium::Dama(Box::new(dama)))),
+                );
                 hop.is_satellite = true;
             }
             HopConfig::Radio { radio, .. } => {

@@ -106,7 +106,9 @@ impl Store {
     #[inline(always)]
     pub(super) fn take(&mut self, ticket: Ticket) -> Packet {
         self.free.push(ticket.place() as u32);
-        Packet { ecn: ticket.ecn(), ..self.packets[ticket.place()] }
+        let mut packet = self.packets[ticket.place()];
+        packet.ecn = ticket.ecn();
+        packet
     }
 
     /// A packet with a Quick-Start option is about to enter a link, whose router may change the option.

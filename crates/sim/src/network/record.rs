@@ -200,6 +200,7 @@ impl Network {
         let (warmup, end) = (self.warmup, self.now);
         let window = end.since(warmup);
         let mut report = SimReport { engine: self.stats, ..SimReport::default() };
+        report.engine.events = self.events.handled();
         for (Slot { carrier, .. }, notes) in self.media.iter().zip(&self.notes) {
             let Carrier::Link(link) = carrier else { continue };
             let whole = link.counters();
@@ -226,7 +227,7 @@ impl Network {
             let given = windows.iter_mut().find(|(downlink, _)| *downlink == radio.medium);
             report.radios.push(radio.report(arq, given.map(|(_, w)| std::mem::take(w)).unwrap_or_default()));
         });
-        report.engine.link_events = self.stats.events - self.stats.timer_events;
+        report.engine.link_events = report.engine.events - self.stats.timer_events;
         report.engine.max_pending = self.events.max_len() as u64;
         report.groups = self.group_reports();
         for (i, flow) in (0..).zip(&mut self.flows) {

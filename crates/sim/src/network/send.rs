@@ -14,7 +14,7 @@ use crate::tcp::TcpAck;
 
 impl Network {
     /// A packet enters the network.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, at: Instant, packet: Packet) {
         let counts = &mut self.flows[packet.flow as usize].counts;
         let counter = match packet.traffic() {
@@ -118,7 +118,7 @@ impl Network {
     }
 
     /// Makes sure that this timer of flow `i` is looked at by `at`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arm(&mut self, i: usize, kind: u32, at: Instant) {
         let armed = &mut self.flows[i].armed[slot_of(kind)];
         if at < *armed {

@@ -316,6 +316,7 @@ impl TcpSender {
     // Actions.
 
     /// The next segment to send now; ask until there is none.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         if let Some(seq) = self.retransmit_now.take() {
             return Some(self.emit(now, seq));
