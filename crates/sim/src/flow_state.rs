@@ -27,29 +27,31 @@ pub const MANY_FLOWS: usize = 256;
 /// In such a run the events of so many flows of each group are collected: 20,000 calls would have gigabytes of them.
 pub const MOST_FLOWS_TRACED: u32 = 100;
 
+/// In the order of use: a packet of TCP touches the first four cache lines.
+#[repr(C, align(64))]
 pub(crate) struct FlowState {
     pub(crate) endpoint: Endpoint,
-    pub(crate) counts: FlowCounts,
-    pub(crate) owd: DelayHistogram,
-    pub(crate) e2ed: DelayHistogram,
-    pub(crate) ack_size: u32,
-    pub(crate) class_override: Option<Class>,
-    /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
-    pub(crate) delay_bound: u64,
-    /// The same for RTTs.
-    pub(crate) rtt_bound: u64,
-    /// Its feedback is sack vectors: a base station gives it a window.
-    pub(crate) takes_window: bool,
-    /// Its place among the groups.
-    pub(crate) group: u32,
-    /// Its [`FlowConfig::stop`] has come: nothing new is sent.
-    pub(crate) ended: bool,
-    /// The flow was over at its last row of series: there are no more.
-    pub(crate) rows_ended: bool,
     /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
     /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
     /// apart, so that arming the fast one does not leave entries of the slow one behind.
     pub(crate) armed: [Instant; 3],
+    pub(crate) ack_size: u32,
+    /// Its place among the groups.
+    pub(crate) group: u32,
+    pub(crate) class_override: Option<Class>,
+    /// Its [`FlowConfig::stop`] has come: nothing new is sent.
+    pub(crate) ended: bool,
+    /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
+    pub(crate) delay_bound: u64,
+    pub(crate) owd: DelayHistogram,
+    pub(crate) counts: FlowCounts,
+    pub(crate) e2ed: DelayHistogram,
+    /// As `delay_bound`, for RTTs.
+    pub(crate) rtt_bound: u64,
+    /// Its feedback is sack vectors: a base station gives it a window.
+    pub(crate) takes_window: bool,
+    /// The flow was over at its last row of series: there are no more.
+    pub(crate) rows_ended: bool,
     /// When it begins.
     pub(crate) started: Instant,
     /// Counts at earlier instants; `None` while these are zero.

@@ -143,16 +143,25 @@ impl FlowReport {
 }
 
 /// Packets and bytes of one flow. Data and dummies are apart; bytes are on the wire.
+///
+/// Those that every packet changes come first: they are a cache line and a half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct FlowCounts {
     /// Data sent, retransmissions included.
     pub sent: Count,
-    /// Of these, sent again (TCP).
-    pub retransmitted: Count,
     /// Data that reached the receiver, duplicates included.
     pub received: Count,
     /// Data that reached the receiver for the first time; for TCP what arrived in order.
     pub unique: Count,
+    /// Acknowledgements and reports sent by the receiver.
+    pub feedback_sent: Count,
+    /// Acknowledgements and reports that reached the sender.
+    pub feedback_received: Count,
+    /// Data packets acknowledged to the sender.
+    pub acknowledged: u64,
+    /// Of the data sent, what was sent again (TCP).
+    pub retransmitted: Count,
     /// Packets that reached the receiver with a congestion mark (ECN: CE), dummies included.
     pub marked: Count,
     /// Data dropped on the way, by reason.
@@ -163,14 +172,8 @@ pub struct FlowCounts {
     pub dummies_received: Count,
     /// Dummies dropped on the way.
     pub dummies_dropped: Count,
-    /// Acknowledgements and reports sent by the receiver.
-    pub feedback_sent: Count,
-    /// Those that reached the sender.
-    pub feedback_received: Count,
-    /// Those dropped on the way.
+    /// Acknowledgements and reports dropped on the way.
     pub feedback_dropped: Count,
-    /// Data packets acknowledged to the sender.
-    pub acknowledged: u64,
     /// Media: data that the source produced. (Greedy sources produce when they may send, and are not
     /// counted here.)
     pub produced: Count,

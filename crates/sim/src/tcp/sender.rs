@@ -99,7 +99,10 @@ enum Mode {
 /// A TCP sender. Tell it what arrived ([`TcpSender::on_ack`], [`TcpSender::on_timer`],
 /// [`TcpSender::on_data`]), then send what [`TcpSender::poll_transmit`] gives until it gives nothing,
 /// then come back at [`TcpSender::poll_timer`] at the latest.
+///
+/// In the order of use: most acknowledgements touch only what comes before the counters.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct TcpSender {
     /// Of all senders that are alike: one value.
     params: Arc<TcpParams>,
@@ -116,40 +119,40 @@ pub struct TcpSender {
     /// Segments that duplicate ACKs say have left the network, less partial ACKs [RFC 5681 §3.2].
     inflation: f64,
     dupacks: u32,
-    mode: Mode,
     recover: u32,
     /// False until the first cut: then even the first segment may be fast-retransmitted.
     recover_set: bool,
+    mode: Mode,
     /// The window that `recover` ends was cut by a mark: its losses are still to be repaired.
     cut_by_mark: bool,
     /// The next new data tells the receiver of a cut.
     cwr_due: bool,
     /// A mark came at a window of one: nothing is sent until the timer runs out.
     silenced: bool,
+    jitter_open: bool,
     partial_acks: u32,
-    scoreboard: Scoreboard,
-    reduction: Reduction,
-    rto: RtoEstimator,
     /// The one segment whose RTT is being measured [RFC 6298 §3], and when it left.
     timed: Option<(u32, Instant)>,
+    /// A retransmission that goes out whatever the window says.
+    retransmit_now: Option<u32>,
     rto_at: Instant,
     /// When a hole of fewer than DupThresh SACKs above is taken for a loss [RFC 8985 §6.2].
     reorder_at: Instant,
-    /// A retransmission that goes out whatever the window says.
-    retransmit_now: Option<u32>,
-    jitter: RandomStream,
     /// When the sending opportunity that waits for its jitter begins.
     jitter_at: Instant,
-    jitter_open: bool,
     last_sent: Instant,
-    counters: TcpCounters,
     /// Integral of the window over time, in segments times seconds, up to `accounted`.
     cwnd_area: f64,
     /// The same over the time in which there was an RTT estimate.
     cwnd_area_estimated: f64,
+    accounted: Instant,
+    rto: RtoEstimator,
+    reduction: Reduction,
+    counters: TcpCounters,
+    scoreboard: Scoreboard,
+    jitter: RandomStream,
     /// When the source first had something.
     began: Instant,
-    accounted: Instant,
 }
 
 impl TcpSender {
