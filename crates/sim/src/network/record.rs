@@ -3,8 +3,8 @@
 use fairpace_path::{Arq, Dama, Medium};
 use fairpace_units::{Duration, Instant};
 
-use super::carrier::Carrier;
-use super::notes::Group;
+use super::carrier::{Carrier, Store};
+use super::notes::{Group, Notes};
 use super::{Network, SAMPLE, Slot};
 use crate::base_station::Station;
 use crate::counts::per_second;
@@ -201,22 +201,6 @@ impl Network {
         let window = end.since(warmup);
         let mut report = SimReport { engine: self.stats, ..SimReport::default() };
         report.engine.events = self.events.handled();
-        for (Slot { carrier, .. }, notes) in self.media.iter().zip(&self.notes) {
-            let Carrier::Link(link) = carrier else { continue };
-            let whole = link.counters();
-            let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
-            let carried = measured.transmitted.bytes.as_f64() * 8.0;
-            let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
-            report.engine.packet_hops += whole.transmitted.packets.get();
-            report.links.push(LinkReport {
-                name: notes.name.to_string(),
-                whole,
-                measured,
-                utilization: could.map(|bits| carried / bits),
-                inside: link.inside() as u64,
-                quick_start: link.quick_start().copied(),
-            });
-        }
         self.each_satellite(|satellite, dama| {
             report.engine.packet_hops += satellite.transmitted(dama);
             report.satellites.push(satellite.report(dama, warmup, end));
@@ -230,10 +214,27 @@ impl Network {
         report.engine.link_events = report.engine.events - self.stats.timer_events;
         report.engine.max_pending = self.events.max_len() as u64;
         report.groups = self.group_reports();
+        // The last report takes the network apart piece by piece, so that both are never in memory as a whole.
+        report.links.reserve_exact(self.links as usize);
+        if last {
+            self.store = Store::default();
+            for (slot, notes) in std::mem::take(&mut self.media).into_iter().zip(&self.notes) {
+                report.links.extend(link_report(&slot, notes, warmup, end));
+            }
+        } else {
+            for (slot, notes) in self.media.iter().zip(&self.notes) {
+                report.links.extend(link_report(slot, notes, warmup, end));
+            }
+        }
+        report.engine.packet_hops += report.links.iter().map(|link| link.whole.transmitted.packets.get()).sum::<u64>();
+        report.flows.reserve_exact(self.flows.len());
         for (i, flow) in (0..).zip(&mut self.flows) {
             report.flows.push(flow.report(end, window, &self.groups[flow.group as usize].name, last));
             if self.trace {
                 report.events.extend(flow.drain_events().into_iter().map(|event| (i, event)));
+            }
+            if last {
+                flow.endpoint = Endpoint::External;
             }
         }
         if last {
@@ -247,4 +248,21 @@ impl Network {
         }
         report
     }
+}
+
+/// The report of a medium that is a link.
+fn link_report(slot: &Slot, notes: &Notes, warmup: Instant, end: Instant) -> Option<LinkReport> {
+    let Carrier::Link(link) = &slot.carrier else { return None };
+    let whole = link.counters();
+    let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
+    let carried = measured.transmitted.bytes.as_f64() * 8.0;
+    let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
+    Some(LinkReport {
+        name: notes.name.to_string(),
+        whole,
+        measured,
+        utilization: could.map(|bits| carried / bits),
+        inside: link.inside() as u64,
+        quick_start: link.quick_start().copied(),
+    })
 }
