@@ -167,22 +167,26 @@ pub(crate) struct FixedRate {
     rate: NonZeroU64,
     /// When the last packet served so far is done.
     done: Exact,
+    /// How long the last packet took, since most are as large as the one before, and a division takes long.
+    last_size: u64,
+    last_took: Exact,
 }
 
 impl FixedRate {
     /// `None` if the rate is nearly nothing.
     pub(crate) fn new(rate: Rate) -> Option<Self> {
-        Some(FixedRate { rate: NonZeroU64::new(rate_units(rate))?, done: Exact::default() })
+        let rate = NonZeroU64::new(rate_units(rate))?;
+        Some(FixedRate { rate, done: Exact::default(), last_size: 0, last_took: Exact::default() })
     }
 
     /// When the last packet served so far is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn busy_until(&self) -> Instant {
         self.done.rounded_up()
     }
 
     /// The next packet begins at that instant, since the transmitter is idle.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, arrival: Instant) {
         self.done = Exact { ns: arrival.as_nanos(), fraction: 0 };
     }
@@ -190,20 +194,29 @@ impl FixedRate {
     /// Serves the next packet where the last one ended. When it is done.
     #[inline(always)]
     pub(crate) fn serve_next(&mut self, size: u64) -> Instant {
-        let rest = if size <= PIECE { size } else { self.serve_pieces(size) };
-        self.done = self.transmit(self.done, rest);
+        if size != self.last_size {
+            self.measure(size);
+        }
+        // Two fractions, each below the whole.
+        let (took, fraction) = (self.last_took, self.done.fraction + self.last_took.fraction);
+        let (more, fraction) =
+            if fraction >= self.rate.get() { (1, fraction - self.rate.get()) } else { (0, fraction) };
+        self.done = Exact { ns: self.done.ns.saturating_add(took.ns).saturating_add(more), fraction };
         self.done.rounded_up()
     }
 
-    /// Serves all of a large packet but the last piece, whose size it returns.
+    /// How long a packet of that size takes, piece by piece.
     #[cold]
-    fn serve_pieces(&mut self, size: u64) -> u64 {
+    fn measure(&mut self, size: u64) {
+        let mut took = Exact::default();
         let mut left = size;
-        while left > PIECE {
-            self.done = self.transmit(self.done, PIECE);
-            left -= PIECE;
+        while left > 0 {
+            let piece = left.min(PIECE);
+            let work = piece * WORK_PER_BYTE + took.fraction;
+            took = Exact { ns: took.ns.saturating_add(work / self.rate), fraction: work % self.rate };
+            left -= piece;
         }
-        left
+        (self.last_size, self.last_took) = (size, took);
     }
 
     pub(crate) fn rate(&self) -> Rate {
@@ -219,12 +232,6 @@ impl FixedRate {
     fn serve(&mut self, arrival: Instant, size: u64) -> Service {
         self.done = self.done.next_start(arrival);
         Service { start: self.busy_until(), departure: self.serve_next(size) }
-    }
-
-    #[inline(always)]
-    fn transmit(&self, at: Exact, piece: u64) -> Exact {
-        let work = piece * WORK_PER_BYTE + at.fraction;
-        Exact { ns: at.ns.saturating_add(work / self.rate), fraction: work % self.rate }
     }
 }
 

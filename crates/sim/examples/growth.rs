@@ -64,6 +64,7 @@ fn main() {
             }
             (last, step) = (at, step + 1);
         }
+        let run_kb = resident_kb("VmHWM:");
         let report = network.into_report();
         if run + 1 < runs {
             continue;
@@ -74,7 +75,7 @@ fn main() {
         let sum = |f: fn(&fairpace_sim::FlowCounts) -> u64| report.flows.iter().map(|flow| f(&flow.whole)).sum::<u64>();
         println!(
             "case={} flows={flows} hops={hops} events={} max_pending={} sent={} retransmitted={} rows={} build_ns={least_build} \
-             run_ns={total} ns_per_hop={:.1} mean_step_ns={} worst_step_ns={worst} begin_kb={before} peak_kb={}",
+             run_ns={total} ns_per_hop={:.1} mean_step_ns={} worst_step_ns={worst} begin_kb={before} run_kb={run_kb} peak_kb={}",
             words[0],
             report.engine.events,
             report.engine.max_pending,

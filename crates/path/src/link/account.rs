@@ -31,6 +31,13 @@ impl Usage {
         self.byte_ns += u128::from(stay_ns) * u128::from(size);
     }
 
+    /// Adds the sums of another.
+    pub(super) fn plus(mut self, packet_ns: u64, byte_ns: u64) -> Self {
+        self.packet_ns += u128::from(packet_ns);
+        self.byte_ns += u128::from(byte_ns);
+        self
+    }
+
     /// Takes back what a packet that still waits has not yet spent.
     pub(super) fn take_back(&mut self, ahead_ns: u64, size: u64) {
         self.packet_ns -= u128::from(ahead_ns);

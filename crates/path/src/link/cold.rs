@@ -1,5 +1,6 @@
 //! The state of what happens on few links.
 
+use super::account::Usage;
 use crate::counters::Count;
 use crate::{Datagram, DropReason, Wire};
 use fairpace_units::{Duration, Instant};
@@ -16,6 +17,8 @@ pub(super) struct Cold<T> {
     /// Packets of low priority that were offered and delivered.
     pub(super) low: [Count; 2],
     pub(super) marked: Count,
+    /// Of a plain link: what its sums of time held when they were full.
+    pub(super) full: Usage,
     /// Settled packets that will be lost, in order of departure, and why.
     pub(super) doomed: VecDeque<(DropReason, T)>,
     /// Settled packets that may overtake each other on the way.
@@ -33,6 +36,7 @@ impl<T> Default for Cold<T> {
             drops: [[Count::default(); DropReason::COUNT]; 2],
             low: [Count::default(); 2],
             marked: Count::default(),
+            full: Usage::default(),
             doomed: VecDeque::new(),
             overtaking: Wire::new(Duration::ZERO),
             dropped: VecDeque::new(),

@@ -16,7 +16,7 @@ use crate::quick_start::pass_unaware;
 use crate::rate::FixedRate;
 use crate::ring::Ring;
 use crate::{Datagram, DropReason, LinkError, LinkSpec, LossModel, QueueModel, RateModel};
-use fairpace_units::{Bytes, Class, Instant, QsOption, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Instant, Packets, QsOption, RandomStream, Rate};
 
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
@@ -41,12 +41,15 @@ pub struct PlainLink<T> {
     held_bytes: u64,
     cold: Option<Box<Cold<T>>>,
     /// All that was let in.
-    admitted: Count,
+    admitted: Held,
     transmitter: FixedRate,
     queue: DropTail,
     /// The largest queue.
     maximum: Held,
-    usage: Usage,
+    /// As in [`Usage`]; the sums begin again when they are full, which is kept apart.
+    packet_ns: u64,
+    byte_ns: u64,
+    idle_ns: u64,
     loss: Option<Box<Loss>>,
 }
 
@@ -83,10 +86,12 @@ impl<T: Datagram> PlainLink<T> {
             next_loss: Instant::NEVER,
             held_bytes: 0,
             cold: None,
-            admitted: Count::default(),
+            admitted: Held::default(),
             transmitter,
             maximum: Held::default(),
-            usage: Usage::default(),
+            packet_ns: 0,
+            byte_ns: 0,
+            idle_ns: 0,
             loss,
         }))
     }
@@ -111,7 +116,7 @@ impl<T: Datagram> PlainLink<T> {
         }
         let now = self.now;
         if packets == 0 {
-            self.usage.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
+            self.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
             self.transmitter.begin(now);
         }
         self.held_bytes = with.bytes;
@@ -121,9 +126,10 @@ impl<T: Datagram> PlainLink<T> {
         if with.bytes > self.maximum.bytes {
             self.maximum.bytes = with.bytes;
         }
-        self.admitted.add(size);
+        self.admitted.packets += 1;
+        self.admitted.bytes += size.get();
         let departure = self.transmitter.serve_next(size.get());
-        self.usage.add(departure.as_nanos() - now.as_nanos(), size.get());
+        self.use_up(departure.as_nanos() - now.as_nanos(), size.get());
         if let Some(loss) = &mut self.loss
             && loss.next()
         {
@@ -213,20 +219,23 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     pub(super) fn counters(&self) -> LinkCounters {
-        let mut usage = self.usage;
+        let full = self.cold.as_ref().map_or_else(Usage::default, |cold| cold.full);
+        let mut usage = Usage { idle_ns: self.idle_ns, ..full.plus(self.packet_ns, self.byte_ns) };
         let mut held = Count::default();
         for inside in self.waiting() {
             let size = inside.packet.size();
             held.add(size);
             usage.take_back(inside.departure.as_nanos() - self.now.as_nanos(), size.get());
         }
+        let Held { packets, bytes } = self.admitted;
+        let admitted = Count { packets: Packets::new(packets), bytes: Bytes::new(bytes) };
         let mut on_the_way = Count::default();
         for inside in self.ring.iter().filter(|inside| !inside.lost && inside.departure <= self.now) {
             on_the_way.add(inside.packet.size());
         }
         Account {
             now: self.now,
-            transmitted: self.admitted.minus(held),
+            transmitted: admitted.minus(held),
             held: Held { packets: held.packets.get(), bytes: held.bytes.get() },
             on_the_way,
             maximum: self.maximum,
@@ -260,6 +269,29 @@ impl<T: Datagram> PlainLink<T> {
                 self.drop_lost(inside.departure, inside.packet);
             }
         }
+    }
+
+    /// A packet spends so much time in queue and transmitter.
+    #[inline(always)]
+    fn use_up(&mut self, stay_ns: u64, size: u64) {
+        let sums = (self.packet_ns.checked_add(stay_ns), stay_ns.checked_mul(size));
+        if let (Some(packet_ns), Some(more)) = sums
+            && let Some(byte_ns) = self.byte_ns.checked_add(more)
+        {
+            (self.packet_ns, self.byte_ns) = (packet_ns, byte_ns);
+        } else {
+            self.use_up_afresh(stay_ns, size);
+        }
+    }
+
+    /// The sums are full.
+    #[cold]
+    fn use_up_afresh(&mut self, stay_ns: u64, size: u64) {
+        let (packet_ns, byte_ns) = (self.packet_ns, self.byte_ns);
+        let cold = self.cold();
+        cold.full = cold.full.plus(packet_ns, byte_ns);
+        cold.full.add(stay_ns, size);
+        (self.packet_ns, self.byte_ns) = (0, 0);
     }
 
     /// The packets that are not counted as departed.
