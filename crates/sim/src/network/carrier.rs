@@ -29,6 +29,7 @@ const ECN: u64 = 0b11 << ECN_SHIFT;
 const OPTION: u64 = 1 << 35;
 
 impl Ticket {
+    #[inline(always)]
     fn new(place: u32, packet: &Packet) -> Ticket {
         let route = route_of(packet.flow, packet.direction) as u64;
         let low = if packet.class == Class::Low { LOW } else { 0 };
@@ -94,12 +95,13 @@ impl Store {
     /// Keeps a packet. Its ticket.
     #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet) -> Ticket {
-        if let Some(place) = self.free.pop() {
-            self.packets[place as usize] = packet;
-            return Ticket::new(place, &packet);
+        let place = self.free.pop().unwrap_or(self.packets.len() as u32);
+        let ticket = Ticket::new(place, &packet);
+        match self.packets.get_mut(place as usize) {
+            Some(old) => *old = packet,
+            None => self.packets.push(packet),
         }
-        self.packets.push(packet);
-        Ticket::new(self.packets.len() as u32 - 1, &packet)
+        ticket
     }
 
     /// Gives the packet out, as the links have left it.

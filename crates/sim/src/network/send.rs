@@ -10,7 +10,7 @@ use crate::counts::count;
 use crate::flow_state::Endpoint;
 use crate::packet::{Body, Direction, FlowId, Outgoing, Packet, QuickStart, Traffic};
 use crate::pcapng::PacketFate;
-use crate::tcp::TcpAck;
+use crate::tcp::{Segment, TcpAck};
 
 impl Network {
     /// A packet enters the network.
@@ -38,14 +38,26 @@ impl Network {
     pub(super) fn pump(&mut self, at: Instant, i: usize) {
         loop {
             let flow = &mut self.flows[i];
+            let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return self.pump_apart(at, i) };
+            let Some(segment) = tcp.tx.poll_transmit(at) else {
+                let (slow, fast) = (tcp.tx.poll_timeout(), tcp.poll_fast_timer());
+                self.arm(i, SENDER, slow);
+                return self.arm(i, SENDER_SOON, fast);
+            };
+            let Segment { seq, retransmission, ecn, cwr } = segment;
+            let body = Body::TcpData { seq, retransmission, cwr };
+            let (size, class) = (tcp.size_of(seq), flow.class_override.unwrap_or(Class::Normal));
+            let direction = Direction::Forward;
+            self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn, quick_start: None });
+        }
+    }
+
+    /// [`Network::pump`] for all but TCP.
+    #[inline(never)]
+    fn pump_apart(&mut self, at: Instant, i: usize) {
+        loop {
+            let flow = &mut self.flows[i];
             let (body, size, class, ecn, quick_start) = match &mut flow.endpoint {
-                Endpoint::Tcp(tcp) => match tcp.tx.poll_transmit(at) {
-                    Some(s) => {
-                        let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission, cwr: s.cwr };
-                        (body, tcp.size_of(s.seq), Class::Normal, s.ecn, None)
-                    }
-                    None => break,
-                },
                 Endpoint::Media(media) => match media.poll_transmit(at) {
                     Some(Outgoing { body, size, class, ecn, quick_start }) => (body, size, class, ecn, quick_start),
                     None => break,
@@ -57,7 +69,7 @@ impl Network {
                     }
                     None => break,
                 },
-                Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => break,
+                Endpoint::Tcp(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => break,
             };
             let class = flow.class_override.unwrap_or(class);
             let direction = Direction::Forward;
@@ -65,7 +77,6 @@ impl Network {
         }
         let flow = &mut self.flows[i];
         let (slow, fast) = match &flow.endpoint {
-            Endpoint::Tcp(tcp) => (tcp.tx.poll_timeout(), tcp.poll_fast_timer()),
             Endpoint::Media(media) => {
                 (flow.counts.produced, flow.counts.overflowed) = (media.produced, media.overflowed);
                 let timers = (media.poll_slow_timer(), media.poll_timer());
@@ -75,7 +86,7 @@ impl Network {
                 timers
             }
             Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
-            Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => return,
+            Endpoint::Tcp(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => return,
         };
         self.arm(i, SENDER, slow);
         self.arm(i, SENDER_SOON, fast);
