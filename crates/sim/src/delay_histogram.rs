@@ -57,9 +57,13 @@ impl DelayHistogram {
         DelayHistogram { counts, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
     }
 
-    #[inline]
     pub(crate) fn record(&mut self, delay: Duration) {
-        let ns = delay.as_nanos() as u64;
+        self.record_ns(delay.as_nanos() as u64);
+    }
+
+    /// As [`DelayHistogram::record`], of a delay in nanoseconds.
+    #[inline]
+    pub(crate) fn record_ns(&mut self, ns: u64) {
         self.sum_ns += u128::from(ns);
         self.count += 1;
         if ns < self.min {

@@ -31,11 +31,6 @@ enum Next {
     Send,
     /// The receiver is asked for feedback.
     Feedback,
-    /// TCP's receiver acknowledges now, or when its timer says.
-    Acknowledge {
-        ack: Option<TcpAck>,
-        timer: Instant,
-    },
     /// The packet goes back as it came.
     Return,
     /// The packet is handed to whoever injected it.
@@ -62,12 +57,18 @@ impl Network {
         }
         match (&mut self.flows[i].endpoint, packet.body) {
             (Endpoint::Tcp(tcp), Body::TcpData { seq, cwr, .. }) => {
-                let outcome = tcp.on_segment(at, &packet, seq, cwr);
-                self.conclude(at, &packet, outcome);
+                let (unique, ack) = tcp.on_segment(at, &packet, seq, cwr);
+                let timer = tcp.rx.poll_timer();
+                count(&mut self.flows[i].counts.unique, unique, packet.size);
+                self.arm(i, RECEIVER, timer);
+                if let Some(ack) = ack {
+                    self.send_tcp_ack(at, i, ack);
+                }
             }
             (Endpoint::Tcp(tcp), Body::TcpAck { next, sack, ece }) => {
-                let outcome = tcp.on_ack(at, &TcpAck { next, sack, ece });
-                self.conclude(at, &packet, outcome);
+                let acknowledged = tcp.on_ack(at, &TcpAck { next, sack, ece });
+                self.flows[i].counts.acknowledged += acknowledged;
+                self.pump(at, i);
             }
             _ => self.arrive_apart(at, &packet),
         }
@@ -84,7 +85,6 @@ impl Network {
     }
 
     /// Counts what came of a packet, and does what follows.
-    #[inline(always)] // so that TCP's outcome is never put together
     fn conclude(&mut self, at: Instant, packet: &Packet, outcome: Outcome) {
         let i = packet.flow as usize;
         let counts = &mut self.flows[i].counts;
@@ -105,12 +105,6 @@ impl Network {
             Next::Nothing => {}
             Next::Send => self.pump(at, i),
             Next::Feedback => self.pump_feedback(at, i),
-            Next::Acknowledge { ack, timer } => {
-                self.arm(i, RECEIVER, timer);
-                if let Some(ack) = ack {
-                    self.send_tcp_ack(at, i, ack);
-                }
-            }
             Next::Return => self.send(at, Packet { direction: Direction::Back, sent_at: at, ..*packet }),
             Next::Hand => self.hand_over(at, packet),
         }
@@ -138,9 +132,9 @@ impl FlowState {
         match packet.traffic() {
             Traffic::Data => {
                 count(&mut counts.received, 1, size);
-                let owd = at.since(packet.sent_at);
-                self.owd.record(owd);
-                if nanos(owd) > self.delay_bound {
+                let owd = at.as_nanos().saturating_sub(packet.sent_at.as_nanos());
+                self.owd.record_ns(owd);
+                if owd > self.delay_bound {
                     count(&mut counts.outage, 1, size);
                 }
             }
@@ -157,25 +151,24 @@ impl FlowState {
 }
 
 impl TcpEndpoint {
+    /// A segment has arrived: how many are in order that were not, and the ACK to send at once.
     #[inline]
-    fn on_segment(&mut self, at: Instant, packet: &Packet, seq: u32, cwr: bool) -> Outcome {
+    fn on_segment(&mut self, at: Instant, packet: &Packet, seq: u32, cwr: bool) -> (u64, Option<TcpAck>) {
         let before = self.rx.in_order();
         if cwr || packet.ecn == Ecn::Ce {
             self.rx.on_ecn(packet.ecn == Ecn::Ce, cwr);
         }
         let ack = self.rx.on_segment(at, seq);
-        let mut outcome = Outcome::then(Next::Acknowledge { ack, timer: self.rx.poll_timer() });
-        count(&mut outcome.unique, u64::from(self.rx.in_order() - before), packet.size);
-        outcome
+        (u64::from(self.rx.in_order() - before), ack)
     }
 
+    /// How many segments it acknowledges.
     #[inline]
-    fn on_ack(&mut self, at: Instant, ack: &TcpAck) -> Outcome {
+    fn on_ack(&mut self, at: Instant, ack: &TcpAck) -> u64 {
         let before = self.tx.acknowledged();
         self.tx.on_ack(at, ack);
         self.note_progress(at);
-        let acknowledged = u64::from(self.tx.acknowledged() - before);
-        Outcome { acknowledged, ..Outcome::then(Next::Send) }
+        u64::from(self.tx.acknowledged() - before)
     }
 }
 
