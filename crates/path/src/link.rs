@@ -66,8 +66,16 @@ impl<T: Datagram> Link<T> {
     pub fn new(spec: &LinkSpec, seed: u64, name: &str) -> Result<Self, LinkError> {
         Ok(match PlainLink::new(spec, seed, name)? {
             Some(plain) => Link(Kind::Plain(plain)),
-            None => Link(Kind::Composed(Box::new(Composed::new(spec, seed, name)?))),
+            None => Link::composed(spec, seed, name)?,
         })
+    }
+
+    /// As [`Link::new`], put together of its parts however plain the link is. For tests: nobody can tell the two apart.
+    ///
+    /// # Errors
+    /// As [`Link::new`].
+    pub fn composed(spec: &LinkSpec, seed: u64, name: &str) -> Result<Self, LinkError> {
+        Ok(Link(Kind::Composed(Box::new(Composed::new(spec, seed, name)?))))
     }
 
     /// A packet arrives at the queue.
@@ -222,7 +230,7 @@ mod tests {
             let spec = spec(&mut random);
             let mut plain = Link::new(&spec, seed, "link").unwrap();
             assert!(matches!(plain.0, Kind::Plain(_)));
-            let mut composed = Link(Kind::Composed(Box::new(Composed::new(&spec, seed, "link").unwrap())));
+            let mut composed = Link::composed(&spec, seed, "link").unwrap();
             let recording = random.below(2) == 0;
             plain.record_drops(recording);
             composed.record_drops(recording);

@@ -99,6 +99,8 @@ pub struct Network {
     notes: Vec<Notes>,
     /// How many of the media are links.
     links: u32,
+    /// No link takes the plain links' path: see [`Network::composed`].
+    composed: bool,
     satellites: Vec<Satellite>,
     radios: Vec<Radio>,
     groups: Vec<Group>,

@@ -51,6 +51,19 @@ impl Network {
     /// # Errors
     /// [`SimError`] names the field, flow or link that cannot be.
     pub fn new(config: &SimConfig) -> Result<Network, SimError> {
+        Network::build(config, false)
+    }
+
+    /// As [`Network::new`], with all links put together of their parts, however plain they are. For tests: the results are
+    /// the same.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn composed(config: &SimConfig) -> Result<Network, SimError> {
+        Network::build(config, true)
+    }
+
+    fn build(config: &SimConfig, composed: bool) -> Result<Network, SimError> {
         if config.flows.is_empty() {
             return Err(SimError::NoFlows);
         }
@@ -73,6 +86,7 @@ impl Network {
             pcap: None,
             notes: Vec::new(),
             links: 0,
+            composed,
             satellites: Vec::new(),
             radios: Vec::new(),
             groups: Vec::new(),
@@ -134,7 +148,8 @@ impl Network {
     }
 
     fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<Hop, SimError> {
-        let link = Link::new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
+        let new = if self.composed { Link::composed } else { Link::new };
+        let link = new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
         Ok(Hop::link(self.add_medium(name, Carrier::Link(link))))
     }
 

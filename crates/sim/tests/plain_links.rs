@@ -1,0 +1,184 @@
+//! Plain links have a path of their own, through the link and through the network's loop. Random topologies, queues, losses,
+//! schedules and flows give the same report, the same packets in the same order, with it and without.
+
+use std::fmt::Write;
+
+use fairpace_control::{Env, FlowParams, Safety};
+use fairpace_path::{
+    Capacity, CoDelParams, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, PieParams, QueueModel, RateModel,
+};
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::{
+    Access, ConstantConfig, ControllerSpec, DelayHistogram, FlowConfig, HopConfig, MANY_FLOWS, MediaConfig, Network,
+    Protocol, RouteHop, SimConfig, SimReport, Source,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream, Rate};
+
+const RUNS: u64 = 60;
+
+fn one_of<T: Copy>(random: &mut RandomStream, choices: &[T]) -> T {
+    choices[random.below(choices.len() as u64) as usize]
+}
+
+fn probability(p: f64) -> Probability {
+    Probability::new(p).unwrap()
+}
+
+fn seconds(s: f64) -> Instant {
+    Instant::from_secs_f64(s)
+}
+
+/// A plain link, or with `any` perhaps one that is not.
+fn link(random: &mut RandomStream, any: bool) -> LinkSpec {
+    let mbps = one_of(random, &[1.0, 2.5, 10.0, 10.4, 100.0]);
+    let rate = match random.below(8) {
+        0 if any => RateModel::Unlimited,
+        1 if any => RateModel::Schedule(vec![
+            (Instant::ZERO, Rate::mbps(mbps)),
+            (seconds(1.0), Rate::mbps(mbps * 0.3)),
+            (seconds(2.0), Rate::mbps(mbps * 1.3)),
+        ]),
+        _ => RateModel::Fixed(Rate::mbps(mbps)),
+    };
+    // The same delays often, so that packets come out of several links at the same instant.
+    let propagation = one_of(random, &[0, 1_000, 1_000, 5_000, 48_000]) + random.below(2) * random.below(20_000);
+    let jitter = if any && random.below(5) == 0 { random.below(4_000) } else { 0 };
+    let delay = DelayModel {
+        propagation: Duration::from_micros(propagation),
+        jitter: Duration::from_micros(jitter),
+        reorder: random.below(2) == 0,
+    };
+    let capacity = match random.below(4) {
+        0 => Capacity::Bytes(Bytes::new(2_000 + random.below(100_000))),
+        1 => Capacity::Unlimited,
+        _ => Capacity::Packets(Packets::new(1 + random.below(60))),
+    };
+    let queue = match random.below(9) {
+        0 if any => QueueModel::TwoPriority { capacity },
+        1 if any => QueueModel::CoDel(CoDelParams::new(capacity)),
+        2 if any => QueueModel::Pie(PieParams::new(capacity, Bytes::new(1_000))),
+        _ => QueueModel::DropTail { capacity },
+    };
+    let loss = match random.below(5) {
+        0 => LossModel::Bernoulli(probability(random.uniform() * 0.05)),
+        1 => LossModel::GilbertElliott(GilbertElliott {
+            good_to_bad: probability(0.01),
+            bad_to_good: probability(0.3),
+            loss_in_good: probability(0.001),
+            loss_in_bad: probability(0.7),
+        }),
+        _ => LossModel::None,
+    };
+    let dark = any && random.below(8) == 0;
+    let outage = if dark { vec![Outage::of(seconds(1.0), Duration::from_millis(150))] } else { Vec::new() };
+    LinkSpec { rate, delay, queue, loss, outage, ..LinkSpec::default() }
+}
+
+fn protocol(random: &mut RandomStream) -> Protocol {
+    let tcp = TcpParams {
+        variant: one_of(random, &[TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack]),
+        linux: random.below(4) == 0,
+        ecn: random.below(4) == 0,
+        send_jitter: Duration::from_micros(random.below(2) * 800),
+        delayed_ack: (random.below(4) == 0).then_some(DelayedAck { timeout: Duration::from_millis(100) }),
+        ..TcpParams::default()
+    };
+    match random.below(9) {
+        0 => Protocol::Constant(ConstantConfig {
+            rate: Rate::kbps(50.0 + random.below(900) as f64),
+            class: one_of(random, &[Class::Normal, Class::Low]),
+            on_off: None,
+            quick_start: None,
+        }),
+        1 | 2 => {
+            let scheme = one_of(random, &["rcs", "tfrc", "rap", "aimd", "fixed", "srp"]);
+            let env = Env { safety: Safety::Paper, ..Env::default() };
+            Protocol::Media(MediaConfig {
+                challenge: random.below(2) == 0,
+                source: Source::Constant(Rate::kbps(200.0 + random.below(3_000) as f64)),
+                ..MediaConfig::new(ControllerSpec::named(scheme, env), FlowParams::new(&env))
+            })
+        }
+        3 => Protocol::Tcp(tcp, TcpSource::Transfer(Bytes::new(1_000 + random.below(1_000_000)))),
+        _ => Protocol::Tcp(tcp, TcpSource::Ftp),
+    }
+}
+
+fn config(seed: u64) -> SimConfig {
+    let mut random = RandomStream::named(seed, "topology");
+    let random = &mut random;
+    let any = !seed.is_multiple_of(3);
+    let hops = 1 + random.below(3) as u32;
+    let many = seed % 20 == 5;
+    let flows = if many { MANY_FLOWS as u32 } else { 1 + random.below(20) as u32 };
+    let usual = link(random, false);
+    let hop_list =
+        (0..hops).map(|i| HopConfig::links(format!("hop{i}"), link(random, any), link(random, any))).collect();
+    let flows = (0..flows)
+        .map(|i| {
+            let mut access = || match random.below(4) {
+                0 => None,
+                1 => Some(link(random, any)),
+                _ => Some(usual.clone()),
+            };
+            let access = Access { forward_in: access(), forward_out: access(), back_in: access(), back_out: access() };
+            let first = random.below(hops.into()) as u32;
+            FlowConfig {
+                group: format!("group{}", if many { 0 } else { i % 3 }),
+                start: seconds(random.uniform()),
+                stop: (random.below(4) == 0).then(|| seconds(1.5 + random.uniform())),
+                route: (first..hops).map(RouteHop::links).collect(),
+                access,
+                class_override: (random.below(5) == 0).then_some(Class::Low),
+                packet_size: Bytes::new(one_of(random, &[1_000, 1_000, 500, 1_500])),
+                ..FlowConfig::new(format!("flow{i}"), protocol(random))
+            }
+        })
+        .collect();
+    SimConfig {
+        seed,
+        duration: Duration::from_secs(3),
+        warmup: Duration::from_millis(500 * (seed % 3)),
+        hops: hop_list,
+        flows,
+        sample: seed.is_multiple_of(2).then(|| Duration::from_millis(100)),
+        pcap: seed % 4 == 1,
+        trace: seed % 4 == 2,
+        ..SimConfig::default()
+    }
+}
+
+/// All that a report says.
+fn text(report: &SimReport) -> String {
+    let delays = |h: &DelayHistogram| {
+        let quantiles = [0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0].map(|q| h.quantile(q));
+        format!("{} {:?} {:?} {:?} {quantiles:?}", h.count(), h.mean(), h.min(), h.max())
+    };
+    let SimReport { engine, links, series, link_series, events, pcapng, .. } = report;
+    let mut text = format!("{engine:?} {links:?} {series:?} {link_series:?} {events:?} {pcapng:?}");
+    for group in &report.groups {
+        write!(text, "{} {} {}", group.name, delays(&group.owd), delays(&group.e2ed)).unwrap();
+    }
+    for flow in &report.flows {
+        let (tcp, media) = (&flow.tcp, &flow.media);
+        write!(text, "{} {:?} {:?} {tcp:?} {media:?}", flow.name, flow.measured, flow.whole).unwrap();
+        write!(text, "{} {} {:?} {:?}", delays(&flow.owd), delays(&flow.e2ed), flow.finished, flow.stopped).unwrap();
+    }
+    text
+}
+
+#[test]
+fn every_random_network_gives_the_same_report_without_the_plain_links_path() {
+    for seed in 0..RUNS {
+        let config = config(seed);
+        let end = Instant::ZERO + config.duration;
+        let [with, without] = [Network::new(&config), Network::composed(&config)].map(|network| {
+            let mut network = network.unwrap();
+            network.advance(end);
+            network.into_report()
+        });
+        assert!(with.engine.packet_hops > 0, "seed {seed}");
+        // Not by `assert_eq`, which would print megabytes.
+        assert!(text(&with) == text(&without), "seed {seed}");
+    }
+}
