@@ -15,9 +15,11 @@ use fairpace_path::Ring;
 use fairpace_units::Instant;
 
 /// Distances that have a lane at one time.
-const LANES: usize = 4;
-/// Events further ahead than this have no lane: timeouts, of which hardly two are alike. 2^26 ns = 67 ms.
-const LANE_BITS: u32 = 26;
+const LANES: usize = 5;
+/// The lane of a distance of 2^26 ns = 67 ms or more: a source's interval. One, since most that lies so far ahead is a timeout,
+/// of which hardly two are alike, and holds its lane for long.
+const FAR_LANE: usize = LANES - 1;
+const FAR_BITS: u32 = 26;
 
 /// Slots of the wheel.
 const SLOTS: usize = 1_024;
@@ -190,9 +192,8 @@ impl EventSet {
     #[inline(never)]
     fn push_apart(&mut self, at: u64, target: u32) {
         let distance = at.wrapping_sub(self.now);
-        if distance >> LANE_BITS == 0
-            && let Some(lane) = self.head_at.iter().position(|head| *head == u64::MAX)
-        {
+        let lanes = if distance >> FAR_BITS == 0 { 0..FAR_LANE } else { FAR_LANE..LANES };
+        if let Some(lane) = lanes.into_iter().find(|lane| self.head_at[*lane] == u64::MAX) {
             self.distances[lane] = distance;
             return self.push_lane(lane, at, target);
         }
@@ -221,7 +222,7 @@ impl EventSet {
         if self.lane_at > to.as_nanos() {
             return None;
         }
-        Some(self.take_lane(self.first_lane as usize % LANES))
+        Some(self.take_lane(self.first_lane as usize))
     }
 
     /// Takes the first entry of that lane out, which is the earliest event.
@@ -267,10 +268,11 @@ impl EventSet {
         if self.other_at > to.as_nanos() || self.is_empty() {
             return None;
         }
-        let lane = self.first_lane as usize % LANES;
-        let other_key = self.near_key.min(self.far_key);
-        if key(self.lane_at, self.head_order[lane]) < other_key {
-            return Some(self.take_lane(lane));
+        if self.lane_at == self.other_at {
+            let lane = self.first_lane as usize;
+            if key(self.lane_at, self.head_order[lane]) < self.near_key.min(self.far_key) {
+                return Some(self.take_lane(lane));
+            }
         }
         self.now = self.other_at;
         let target = if self.near_key < self.far_key {
@@ -289,7 +291,7 @@ impl EventSet {
     /// The earliest entry that is in no lane may be another one.
     #[inline]
     fn others_changed(&mut self) {
-        self.other_at = time_of(self.near_key.min(self.far_key));
+        self.other_at = time_of(self.near_key).min(time_of(self.far_key));
     }
 
     /// How many events were taken and done.

@@ -91,6 +91,8 @@ pub struct Network {
     stats: EngineStats,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
+    /// There is an observer or a pcap.
+    observed: bool,
     observer: Option<Box<dyn Observer>>,
     pcap: Option<PcapWriter<Vec<u8>>>,
 
@@ -152,6 +154,7 @@ impl Network {
     /// Tells `observer` of every packet from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
+        self.observed = true;
     }
 
     /// Lets everything happen up to and including `to`.

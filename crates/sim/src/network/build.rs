@@ -82,6 +82,7 @@ impl Network {
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
             dropped: VecDeque::new(),
+            observed: config.pcap,
             observer: None,
             pcap: None,
             notes: Vec::new(),

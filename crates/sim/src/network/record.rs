@@ -18,7 +18,7 @@ use crate::satellite::Satellite;
 impl Network {
     #[inline]
     pub(super) fn note_fate(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
-        if self.observer.is_some() || self.pcap.is_some() {
+        if self.observed {
             self.tell_observers(at, packet, fate);
         }
     }
