@@ -13,6 +13,7 @@ mod cold;
 mod composed;
 mod plain;
 mod queueing;
+mod usage;
 
 use crate::quick_start::QsCounters;
 use crate::{Datagram, DropReason, LinkCounters, LinkError, LinkSpec};

@@ -156,7 +156,7 @@ impl EventSet {
         self.others_changed();
     }
 
-    /// Adds an event, not earlier than the last one removed.
+    /// Adds an event, not earlier than the last one taken, at a time that comes.
     #[inline(always)]
     pub fn push(&mut self, at: Instant, target: u32) {
         let at = at.as_nanos();

@@ -278,11 +278,12 @@ impl Network {
             return 0;
         }
         let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
-        let Some(link) = link.plain() else { return self.empty_composed(at, medium) };
-        let (Some(ticket), next) = (link.pop(at), link.next()) else { return self.empty_composed(at, medium) };
+        let Some(link) = link.plain() else { return self.empty_link(at, medium) };
+        let (Some(ticket), next) = (link.pop(at), link.next()) else { return self.empty_link(at, medium) };
         if next <= at {
             return self.empty_burst(at, medium, ticket);
         }
+        // The link is done before its packet goes on; its entry comes after those that the packet makes.
         let dropped = link.has_dropped();
         slot.armed = next;
         let hop = slot.next;
@@ -309,12 +310,12 @@ impl Network {
     fn empty_burst(&mut self, at: Instant, medium: u32, first: Ticket) -> u64 {
         let hop = self.media[medium as usize].next;
         self.forward_from(at, first, medium, hop);
-        1 + self.empty_composed(at, medium)
+        1 + self.empty_link(at, medium)
     }
 
-    /// Moves all that comes out of any link. How many packets did.
+    /// Moves all that comes out of a link of any kind. How many packets did.
     #[inline(never)]
-    fn empty_composed(&mut self, at: Instant, medium: u32) -> u64 {
+    fn empty_link(&mut self, at: Instant, medium: u32) -> u64 {
         let mut out = 0;
         loop {
             let slot = &mut self.media[medium as usize];
@@ -418,6 +419,7 @@ impl Network {
         }
     }
 
+    /// A packet goes into a medium, or through a base station.
     #[inline(always)]
     fn push(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };

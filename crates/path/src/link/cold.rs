@@ -1,6 +1,6 @@
 //! The state of what happens on few links.
 
-use super::account::Usage;
+use super::usage::Usage;
 use crate::counters::Count;
 use crate::{Datagram, DropReason, Wire};
 use fairpace_units::{Duration, Instant};

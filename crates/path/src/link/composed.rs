@@ -15,8 +15,8 @@
 //! departed and are on their way, the others still count as queued. Packets are counted when they pass the boundary
 //! between the two; all other counts follow from that and from the packets on either side (`account.rs`).
 
-use super::account::Usage;
 use super::cold::{Cold, DELIVERED, OFFERED};
+use super::usage::Usage;
 use crate::counters::Count;
 use crate::delay::Delay;
 use crate::loss::Loss;

@@ -5,8 +5,9 @@
 //! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
 //! Only lost packets are missed in time, since somebody may wait for what is dropped.
 
-use super::account::{Account, Usage};
+use super::account::Account;
 use super::cold::{Cold, DELIVERED, OFFERED};
+use super::usage::Usage;
 use crate::counters::{Count, LinkCounters};
 use crate::delay::checked;
 use crate::loss::Loss;
