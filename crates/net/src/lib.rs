@@ -38,7 +38,7 @@ pub use error::NetError;
 pub use flow_socket::FlowSocket;
 pub use lateness::{LatenessHistogram, LatenessSummary};
 pub use random::random;
-pub use seal::Key;
+pub use seal::{Key, is_sealed};
 pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

@@ -1,9 +1,9 @@
-//! Step 5 of the wireless procedure [aimd §III-D], in the simulator: a base station that plans the windows of its flows.
+//! Step 5 of the wireless procedure [aimd §III-D], in the simulator and in the cell: a base station that plans the windows of its flows.
 
-use fairpace_analysis::qos::plan::{Need, Planner};
+use fairpace_analysis::qos::plan::{FlowPlan, Need, Planner};
 use fairpace_analysis::qos::{QosError, check_bound, slots};
 use fairpace_path::ArqSpec;
-use fairpace_sim::{BaseStation, BaseStationSpec, Member};
+use fairpace_sim::{BaseStation, BaseStationSpec, Member, Promise};
 use fairpace_units::{Duration, Instant};
 
 /// A base station that plans again whenever a flow joins or leaves.
@@ -34,8 +34,8 @@ impl WindowPlanner {
         BaseStationSpec::new(move || Box::new(self.clone()))
     }
 
-    /// The largest windows that keep the promise to the flows of one user.
-    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
+    /// The needs of these flows.
+    fn needs(&self, members: &[Member]) -> Vec<Need> {
         let need = |m: &Member| Need {
             // An access link may make it less than a slot only where there is no radio.
             min_rtt: m.min_rtt.max(self.slot),
@@ -45,8 +45,17 @@ impl WindowPlanner {
             outage: self.outage,
             loss: None,
         };
-        let needs: Vec<Need> = members.iter().map(need).collect();
-        planner.largest(&needs).unwrap_or_else(|_| vec![1; members.len()])
+        members.iter().map(need).collect()
+    }
+
+    /// The largest windows that keep the promise to the flows of one user.
+    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
+        planner.largest(&self.needs(members)).unwrap_or_else(|_| vec![1; members.len()])
+    }
+
+    /// The places of a user's flows among all, and the flows.
+    fn own(user: u32, members: &[Member]) -> (Vec<usize>, Vec<Member>) {
+        (0..).zip(members).filter(|(_, m)| m.user == user).unzip()
     }
 }
 
@@ -54,8 +63,7 @@ impl BaseStation for WindowPlanner {
     fn plan(&mut self, _now: Instant, members: &[Member]) -> Vec<u32> {
         let mut windows = vec![1; members.len()];
         for (user, planner) in (0..).zip(&self.planners) {
-            let own: Vec<usize> = (0..members.len()).filter(|&i| members[i].user == user).collect();
-            let of_user: Vec<Member> = own.iter().map(|&i| members[i]).collect();
+            let (own, of_user) = WindowPlanner::own(user, members);
             if of_user.is_empty() {
                 continue;
             }
@@ -64,6 +72,21 @@ impl BaseStation for WindowPlanner {
             }
         }
         windows
+    }
+
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
+        let mut promises = vec![None; members.len()];
+        for (user, planner) in (0..).zip(&self.planners) {
+            let (own, of_user) = WindowPlanner::own(user, members);
+            let theirs: Vec<u32> = own.iter().filter_map(|&i| windows.get(i).copied()).collect();
+            // Outage and throughput do not hang on beta.
+            let Ok(plan) = planner.given(0.5, &self.needs(&of_user), &theirs) else { continue };
+            for (i, flow) in own.into_iter().zip(plan.flows) {
+                let FlowPlan { outage, throughput, .. } = flow;
+                promises[i] = Some(Promise { outage, bound: self.outage, throughput });
+            }
+        }
+        promises
     }
 }
 
@@ -106,6 +129,15 @@ mod tests {
         // More flows than can be promised anything.
         let crowd: Vec<Member> = (0..60).map(|i| member(i, 0, 85, 1.0)).collect();
         assert_eq!(station.plan(Instant::ZERO, &crowd), [1; 60]);
+        // What it promises is what the plan says, and whether that is what was asked for.
+        let promises = station.promises(&members, &station.clone().plan(Instant::ZERO, &members));
+        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > 0.0 && p.outage <= p.bound)), "{promises:?}");
+        let sum: f64 = [0, 2].iter().filter_map(|&i| promises[i]).map(|p| p.throughput.as_bps()).sum();
+        let capacity = Planner::new(&link, 1).unwrap().capacity().as_bps();
+        assert!((0.95..1.001).contains(&(sum / capacity)), "{sum} of {capacity}");
+        let promises = station.promises(&crowd, &[1; 60]);
+        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > p.bound)), "{:?}", promises[0]);
+        assert!(station.promises(&[], &[]).is_empty());
         assert!(WindowPlanner::new(&link, Duration::from_millis(4), 0.01).is_err());
         assert!(WindowPlanner::new(&link, jitter, 0.0).is_err());
     }
