@@ -42,3 +42,4 @@ pub use seal::{Key, is_sealed};
 pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};
+pub use watch::Watch;
