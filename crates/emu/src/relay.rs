@@ -287,8 +287,8 @@ struct Running {
     not_sent: u64,
     withheld: u64,
     news: Vec<News>,
-    /// Somebody has been told of since the last sample.
-    refused: bool,
+    /// Somebody without a place has been told of since the last sample; and who that was.
+    refused: (bool, Option<SocketAddr>),
     visits: Vec<Visit>,
     short_plans: u64,
 }
@@ -319,7 +319,7 @@ impl Running {
             not_sent: 0,
             withheld: 0,
             news: Vec::new(),
-            refused: false,
+            refused: (false, None),
             visits: Vec::new(),
             short_plans: 0,
             config,
@@ -461,7 +461,9 @@ impl Running {
     /// A packet from somebody who has no place.
     fn refuse(&mut self, from: SocketAddr) {
         self.strangers += 1;
-        if !std::mem::replace(&mut self.refused, true) {
+        let (is_told, last) = self.refused;
+        if !is_told && last != Some(from) {
+            self.refused = (true, Some(from));
             self.tell(News::Refused(from));
         }
     }
@@ -509,16 +511,16 @@ impl Running {
     /// Clients that have gone, and those that ignore their windows.
     fn look_around(&mut self) {
         let now = self.clock.now();
+        let at = self.path_time(now);
         for i in 0..self.places.0.len() {
             let place = &mut self.places.0[i];
             let seen = place.seen;
             let Some(guest) = &mut place.guest else { continue };
-            let ignores = guest.judge();
+            let (ignores, is_gone) = (guest.judge(), guest.is_gone(at));
             if ignores {
                 self.tell(News::Ignores(i));
             }
-            if now.since(seen) >= LEFT_AFTER {
-                let at = self.path_time(now);
+            if is_gone || now.since(seen) >= LEFT_AFTER {
                 self.places.0[i].client = None;
                 self.part(i, at, Gone::Silent);
             }
@@ -616,7 +618,7 @@ impl Running {
         sample.cell.clients = guests.map(|guest| guest.so_far(now)).collect();
         sample.cell.news = std::mem::take(&mut self.news);
         sample.cell.refused = self.strangers;
-        self.refused = false;
+        self.refused.0 = false;
         observe(&sample);
         // A day at one sample per second; a relay that runs longer keeps the newest.
         const MAX_SAMPLES: usize = 86_400;

@@ -33,6 +33,8 @@ use std::net::SocketAddr;
 pub const LEFT_AFTER: Duration = Duration::from_secs(10);
 /// What comes within this after a BYE was on its way already.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// And without anything for so long the client is gone.
+const GONE_AFTER: Duration = Duration::from_secs(2);
 /// A window that was lowered need not have reached its sender before.
 const REACHES_SENDER: Duration = Duration::from_secs(1);
 /// The least timeout of a sender [RFC 5681; `docs/controllers/aimd.md`]: without an acknowledgement for so long it may take what is
@@ -206,6 +208,11 @@ impl Guest {
     /// Whether it said goodbye, and nothing has come since that contradicts it.
     pub(super) fn has_left(&self) -> bool {
         self.said_bye.is_some()
+    }
+
+    /// Whether it said goodbye so long ago that nothing more is to be expected.
+    pub(super) fn is_gone(&self, at: Instant) -> bool {
+        self.said_bye.is_some_and(|bye| at.since(bye) >= GONE_AFTER)
     }
 
     /// A packet came from the client.
