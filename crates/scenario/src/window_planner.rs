@@ -9,8 +9,11 @@ use fairpace_units::{Duration, Instant};
 /// A base station that plans again whenever a flow joins or leaves.
 #[derive(Clone, Debug)]
 pub struct WindowPlanner {
+    link: ArqSpec,
     /// By user.
     planners: Vec<Planner>,
+    /// The time between two packets of a flow that are none of its window: reports, questions. None: there are none.
+    reports: Option<Duration>,
     slot: Duration,
     max_jitter: Duration,
     outage: f64,
@@ -26,7 +29,29 @@ impl WindowPlanner {
         slots(link.slot, max_jitter, link.slot)?;
         check_bound(outage)?;
         let planners = (0..link.users.len() as u32).map(|user| Planner::new(link, user));
-        Ok(WindowPlanner { planners: planners.collect::<Result<_, _>>()?, slot: link.slot, max_jitter, outage })
+        let planners = planners.collect::<Result<_, _>>()?;
+        Ok(WindowPlanner { link: link.clone(), planners, reports: None, slot: link.slot, max_jitter, outage })
+    }
+
+    /// For senders of the wire, each of which sends a packet besides its data each `interval`: reports and questions, which no window
+    /// bounds. A slot that such a packet takes is one that fails to the flows, and of those few more make many more packets late.
+    #[must_use]
+    pub fn with_reports(self, interval: Duration) -> WindowPlanner {
+        WindowPlanner { reports: Some(interval).filter(|interval| !interval.is_zero()), ..self }
+    }
+
+    /// The planner for so many flows of a user.
+    fn planner(&self, user: u32, flows: usize) -> Option<Planner> {
+        let planner = self.planners.get(user as usize)?;
+        let Some(interval) = self.reports else { return Some(planner.clone()) };
+        let per_slot = flows as f64 * self.slot.as_secs_f64() / interval.as_secs_f64();
+        let taken = (per_slot / planner.process().throughput().max(f64::MIN_POSITIVE)).min(1.0);
+        let mut link = self.link.clone();
+        for error in &mut link.users.get_mut(user as usize)?.channel.error {
+            *error = 1.0 - (1.0 - *error) * (1.0 - taken);
+        }
+        // Of a link that its reports fill nothing can be promised.
+        Planner::new(&link, user).ok()
     }
 
     /// A station of this kind for each run.
@@ -62,12 +87,10 @@ impl WindowPlanner {
 impl BaseStation for WindowPlanner {
     fn plan(&mut self, _now: Instant, members: &[Member]) -> Vec<u32> {
         let mut windows = vec![1; members.len()];
-        for (user, planner) in (0..).zip(&self.planners) {
+        for user in 0..self.planners.len() as u32 {
             let (own, of_user) = WindowPlanner::own(user, members);
-            if of_user.is_empty() {
-                continue;
-            }
-            for (i, window) in own.into_iter().zip(self.of_user(planner, &of_user)) {
+            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
+            for (i, window) in own.into_iter().zip(self.of_user(&planner, &of_user)) {
                 windows[i] = window;
             }
         }
@@ -76,8 +99,9 @@ impl BaseStation for WindowPlanner {
 
     fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
         let mut promises = vec![None; members.len()];
-        for (user, planner) in (0..).zip(&self.planners) {
+        for user in 0..self.planners.len() as u32 {
             let (own, of_user) = WindowPlanner::own(user, members);
+            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
             let theirs: Vec<u32> = own.iter().filter_map(|&i| windows.get(i).copied()).collect();
             // Outage and throughput do not hang on beta.
             let Ok(plan) = planner.given(0.5, &self.needs(&of_user), &theirs) else { continue };
@@ -138,6 +162,16 @@ mod tests {
         let promises = station.promises(&crowd, &[1; 60]);
         assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > p.bound)), "{:?}", promises[0]);
         assert!(station.promises(&[], &[]).is_empty());
+        // Reports of the flows take slots: smaller windows, and less to expect.
+        let four: Vec<Member> = (0..4).map(|i| member(i, 0, 85, 1.0)).collect();
+        let sum = |station: &mut WindowPlanner| station.plan(Instant::ZERO, &four).iter().sum::<u32>();
+        let mut reporting = station.clone().with_reports(Duration::from_millis(500));
+        assert!(sum(&mut reporting) < sum(&mut station));
+        let windows = reporting.plan(Instant::ZERO, &four);
+        let late = |station: &WindowPlanner| station.promises(&four, &windows)[0].map_or(1.0, |p| p.outage);
+        assert!(late(&reporting) <= 0.01 && late(&reporting) > 1.2 * late(&station), "{}", late(&reporting));
+        let mut full = station.clone().with_reports(Duration::from_millis(1));
+        assert_eq!((sum(&mut full), full.promises(&four, &[1; 4])), (4, vec![None; 4]));
         assert!(WindowPlanner::new(&link, Duration::from_millis(4), 0.01).is_err());
         assert!(WindowPlanner::new(&link, jitter, 0.0).is_err());
     }

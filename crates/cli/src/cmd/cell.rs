@@ -23,13 +23,15 @@ use fairpace_lab::run::SeedRun;
 use fairpace_lab::{RunSet, SeedResults};
 use fairpace_net::{Clock, resolve};
 use fairpace_report::folder;
-use fairpace_scenario::{Count, Hop, Record, Scenario, Time, sim_config};
+use fairpace_scenario::{Count, Hop, Record, Scenario, Time, WindowPlanner, sim_config};
 use fairpace_sim::{ControllerSpec, FlowConfig, HopConfig, Protocol, SimConfig};
 use fairpace_units::{Duration, Instant, format_duration};
 use show::{line, news, object, stats, summary};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
+/// How often a sender of the wire sends something else than data: a report each 2 to 6 s (`docs/rtp/timing.md`).
+const REPORTS: Duration = Duration::from_secs(4);
 /// The world of these results, beside `sim` and `emu`.
 const WORLD: &str = "cell";
 
@@ -152,6 +154,16 @@ fn places(scenario: &Scenario, mut sim: SimConfig) -> Outcome<SimConfig> {
         return Err(Failure::new(code::SCENARIO, what).hint(
             "write `plan = { max_jitter = \"50 ms\" }` under `[wireless]`; `fairpace relay` takes a path without a base station",
         ));
+    }
+    // Real senders report and ask, besides their data.
+    let planned = scenario.hops().into_iter().map(|(_, hop)| match hop {
+        Hop::Wireless(wireless) => wireless.plan.as_ref(),
+        _ => None,
+    });
+    for (hop, plan) in sim.hops.iter_mut().zip(planned) {
+        let (HopConfig::Radio { radio, .. }, Some(plan)) = (hop, plan) else { continue };
+        let planner = plan.planner(&radio.downlink).map(|planner| planner.with_reports(REPORTS));
+        radio.base_station = planner.ok().map(WindowPlanner::spec).or(radio.base_station.take());
     }
     let jitter = scenario.hops().into_iter().find_map(|(_, hop)| match hop {
         Hop::Wireless(wireless) => wireless.plan.as_ref().map(|plan| plan.max_jitter.get()),
