@@ -34,6 +34,7 @@ mod world;
 
 pub use config::{Begin, RelayConfig};
 pub use guest::{Gone, LEFT_AFTER, Standing, Tally, Visit};
+pub use place::TAKEOVER_AFTER;
 pub use sample::{CellSample, FlowSample, LinkSample, News, RelaySample};
 
 use crate::store::Store;
@@ -53,9 +54,6 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use world::{Marks, World};
-
-/// A silent client keeps its place this long.
-pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
 
 /// A cell has room for so many clients: each has a socket, and each change a plan for all.
 pub const MOST_PLACES: usize = 64;

@@ -101,7 +101,7 @@ impl Bench {
         }
     }
 
-    /// What the client sends comes to the target, from this address.
+    /// A packet of the client comes to the target, from this address.
     fn up(&mut self, client: &mut UdpSocket, bytes: &[u8]) -> SocketAddr {
         assert_eq!(client.send(None, bytes, MARK), SendOutcome::Sent);
         let (got, from) = take(self.clock, &mut self.waiter, &mut self.target).expect("it comes to the target");
@@ -109,7 +109,7 @@ impl Bench {
         from
     }
 
-    /// What the target sends there comes to the client like that.
+    /// A packet of the target for that address comes to the client like that.
     fn down(&mut self, to: SocketAddr, client: &mut UdpSocket, bytes: &[u8]) -> Vec<u8> {
         assert_eq!(self.target.send(Some(to), bytes, MARK), SendOutcome::Sent);
         take(self.clock, &mut self.waiter, client).expect("it comes to the client").0

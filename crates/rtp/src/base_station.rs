@@ -40,7 +40,7 @@ pub enum Sign {
     Bye,
 }
 
-/// What a datagram says, in its order.
+/// The signs in a datagram, in its order.
 pub fn signs(datagram: &[u8]) -> impl Iterator<Item = Sign> + '_ {
     let compound = packet::is_rtcp(datagram).then(|| Compound::parse(datagram).ok()).flatten();
     compound.into_iter().flatten().filter_map(|packet| match packet {

@@ -153,7 +153,7 @@ mod tests {
         // More flows than can be promised anything.
         let crowd: Vec<Member> = (0..60).map(|i| member(i, 0, 85, 1.0)).collect();
         assert_eq!(station.plan(Instant::ZERO, &crowd), [1; 60]);
-        // What it promises is what the plan says, and whether that is what was asked for.
+        // The promises are the plan's, and say whether they are what was asked for.
         let promises = station.promises(&members, &station.clone().plan(Instant::ZERO, &members));
         assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > 0.0 && p.outage <= p.bound)), "{promises:?}");
         let sum: f64 = [0, 2].iter().filter_map(|&i| promises[i]).map(|p| p.throughput.as_bps()).sum();

@@ -180,7 +180,7 @@ fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
     )
 }
 
-/// What became of the packets of one direction.
+/// The fates of the packets of one direction.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Fates {
     pub(crate) offered: Count,

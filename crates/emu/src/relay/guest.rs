@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Who can lie.** A client is believed to be there when the target answers it; the target is the one that the operator has named. A forged
-//! BYE takes a flow out of the plan for a second at most: its media, which goes on, brings it back. What is outstanding is counted by what
+//! BYE takes a flow out of the plan for a second at most: its media, which goes on, brings it back. Outstanding packets are counted by what
 //! passed here, and never by what anybody says of himself.
 
 #![cfg_attr(
@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 
 /// A client of which nothing has come for so long has left. A sender's reports come every 6 s at the latest (`docs/rtp/timing.md`).
 pub const LEFT_AFTER: Duration = Duration::from_secs(10);
-/// What comes within this after a BYE was on its way already.
+/// Packets that come within this after a BYE were on their way already.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// And without anything for so long the client is gone.
 const GONE_AFTER: Duration = Duration::from_secs(2);
@@ -46,16 +46,16 @@ const ENOUGH: u64 = 10;
 /// How a client stands to the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Standing {
-    /// It has not said what it is: no challenge has come.
+    /// The client has not said what it is: no challenge has come.
     #[default]
     Unknown,
     /// Its sender does not want sack vectors, so that no window can reach it: it passes unplanned.
     NoWindow,
     /// Its packets are sealed with a key, and its feedback passes as it is: it passes unplanned.
     Sealed,
-    /// It wants to be told a window, and the target has not answered yet.
+    /// The client wants to be told a window, and the target has not answered yet.
     Asking,
-    /// It has a window, or had one.
+    /// The client has a window, or had one.
     Planned,
 }
 
@@ -125,20 +125,20 @@ pub struct Visit {
     pub window: Option<u32>,
     /// The service that it may expect now, or might last; `None`: nothing can be promised.
     pub promise: Option<Promise>,
-    /// It sends more than its window allows.
+    /// The client sends more than its window allows.
     pub ignores_window: bool,
     /// Its numbers.
     pub tally: Tally,
 }
 
-/// What follows from a packet for the plan.
+/// The consequence of a packet for the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     /// Nothing.
     None,
     /// The client is there, and is to have a window.
     Joins,
-    /// It is not there any more.
+    /// The client is not there any more.
     Leaves,
 }
 
@@ -150,13 +150,13 @@ pub(super) struct Guest {
     bound: Option<Duration>,
     /// The size of a full packet.
     packet_size: Bytes,
-    /// It takes part in the plan now.
+    /// Whether the client takes part in the plan now.
     in_plan: bool,
     /// The SSRC of its media.
     media: Option<u32>,
     said_bye: Option<Instant>,
-    /// The window before the last that was told, and until when it may still count.
-    before: (u32, Instant),
+    /// The window before the one that was told last, and since when that is so: for a while it may still count.
+    before: Option<(u32, Instant)>,
     /// The largest number acknowledged to it, the lowest 16 bits, and when that last grew.
     acknowledged: Option<(u16, Instant)>,
     /// Data packets of this interval, and those with too much outstanding.
@@ -193,7 +193,7 @@ impl Guest {
             in_plan: false,
             media: None,
             said_bye: None,
-            before: (0, Instant::ZERO),
+            before: None,
             acknowledged: None,
             interval: (0, 0),
             planned_since: None,
@@ -280,7 +280,7 @@ impl Guest {
         self.leaves(at)
     }
 
-    /// It is out of the plan.
+    /// The client is out of the plan from now on.
     pub(super) fn leaves(&mut self, at: Instant) -> Change {
         if !self.is_planned() {
             return Change::None;
@@ -321,8 +321,8 @@ impl Guest {
     /// The largest window that its sender may know of.
     fn allowed(&self, at: Instant) -> Option<u32> {
         let now = self.visit.window.filter(|_| self.is_planned())?;
-        let (before, until) = self.before;
-        Some(if at <= until { now.max(before) } else { now })
+        let before = self.before.filter(|(_, since)| at.since(*since) <= REACHES_SENDER);
+        Some(before.map_or(now, |(before, _)| now.max(before)))
     }
 
     /// The end of an interval: whether it is news that the client ignores its window.
@@ -353,9 +353,8 @@ impl Guest {
             if let Some(known) = self.visit.window.replace(rwnd)
                 && known != rwnd
             {
-                let (before, until) = self.before;
-                let before = if at <= until { before.max(known) } else { known };
-                self.before = (before, at + REACHES_SENDER);
+                let before = self.before.filter(|(_, since)| at.since(*since) <= REACHES_SENDER);
+                self.before = Some((before.map_or(known, |(before, _)| before.max(known)), at));
             }
         }
     }

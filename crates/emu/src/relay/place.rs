@@ -1,13 +1,16 @@
 //! The places of a relay: each is for one client at a time, with a socket of its own towards the target and a flow of its own in the path.
 //! A plain relay has one; a cell has one for each flow of its scenario that stands for real packets.
 
+use super::config::RelayConfig;
 use super::guest::Guest;
 use super::hearing::Hearing;
-use super::{RelayConfig, TAKEOVER_AFTER};
 use fairpace_net::{UdpSocket, random};
 use fairpace_sim::FlowId;
 use fairpace_units::{Bytes, Duration, Instant};
 use std::net::SocketAddr;
+
+/// A silent client keeps its place this long.
+pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
 
 /// A place for one client at a time.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ impl Places {
         }
         let silence = |place: &Place| match (place.client, &place.guest) {
             (None, _) => Duration::MAX,
-            // It said goodbye: what still comes for it goes to it until somebody wants its place.
+            // Who said goodbye still gets what comes for it, until somebody wants the place.
             (Some(_), Some(guest)) if guest.has_left() => Duration::MAX,
             (Some(_), _) => at.since(place.seen),
         };

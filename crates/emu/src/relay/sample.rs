@@ -50,7 +50,7 @@ pub struct RelaySample {
 pub struct CellSample {
     /// Those that are there, in the order of their places.
     pub clients: Vec<Visit>,
-    /// What happened since the last sample: the first 256 of that.
+    /// The news since the last sample: the first 256.
     pub news: Vec<News>,
     /// Packets from addresses for which there was no place, since the beginning.
     pub refused: u64,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Larger files are no traces: this is two days of 12 Mbit/s.
 const MAX_TRACE: u64 = 2 << 30;
 
-/// What lies between the command and the far end.
+/// The path between the command and the far end.
 pub(super) struct Link {
     /// For messages.
     pub(super) name: String,

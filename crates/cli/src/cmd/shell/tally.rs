@@ -1,4 +1,4 @@
-//! What became of a shell's packets, where the path is more than a link each way.
+//! The fates of a shell's packets, where the path is more than a link each way.
 
 use crate::cmd::relay::Fates;
 use fairpace_path::{Count, DropReason};
