@@ -70,7 +70,7 @@ pub(crate) struct Relay {
 Examples:
   fairpace receive 5004 --senders 3 &
   fairpace cell scenarios/wlan-cell.toml --listen 6004 --to 127.0.0.1:5004 &
-  fairpace send constant:150kbit/s 127.0.0.1:6004 --control aimd --no-repair --packet-size 125B
+  fairpace send \"constant:150 kbit/s\" 127.0.0.1:6004 --control aimd --no-repair --packet-size 125B
   fairpace cell scenarios/wlan-four.toml --listen 6004 --to 127.0.0.1:5004 --seconds 60 --out results/cell --json")]
 pub(crate) struct Cell {
     /// Scenario file whose `[wireless]` has a `plan`, and whose `aimd` flows are the places of senders; its other flows are simulated beside them
