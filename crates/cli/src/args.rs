@@ -18,7 +18,7 @@ mod worlds;
 
 pub(crate) use shell::Shell;
 pub(crate) use sweep::{Design, Sweep, SweepTask};
-pub(crate) use wire::{Key, Receive, Relay, Send};
+pub(crate) use wire::{Cell, Key, Receive, Relay, Send};
 pub(crate) use wireless::{Scheme, Wireless};
 pub(crate) use worlds::{CompareWorlds, Real, World};
 
@@ -62,7 +62,7 @@ Start here:
 Exit codes:
   0 done   1 failed   2 usage   3 scenario   4 privilege   5 peer   6 circuit breaker
   7 a claim fails (only with --strict)   8 a need cannot be met (plan wireless)
-  9 another run in real time is under way (demo, relay, shell, --world emu)
+  9 another run in real time is under way (cell, demo, relay, shell, --world emu)
   130 interrupted; what was measured until then is kept"
 )]
 pub(crate) struct Cli {
@@ -84,6 +84,7 @@ pub(crate) enum Command {
     Plan(Plan),
     Report(Report),
     Relay(Relay),
+    Cell(Cell),
     Shell(Box<Shell>),
     Send(Send),
     Receive(Receive),

@@ -28,3 +28,10 @@ pub(crate) fn filter_calls(filter: CallFilter, quiet: bool) {
         note(quiet, &format!("note: {e}; `fairpace doctor` says more"));
     }
 }
+
+/// The same for this thread alone: another one writes the results when this one is done.
+pub(crate) fn filter_calls_of_thread(filter: CallFilter, quiet: bool) {
+    if let Err(e) = filter.apply_to_thread() {
+        note(quiet, &format!("note: {e}; `fairpace doctor` says more"));
+    }
+}

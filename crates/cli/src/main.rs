@@ -69,6 +69,7 @@ fn run(command: Command) -> Outcome {
         Command::Send(args) => cmd::send::run(&args),
         Command::Receive(args) => cmd::receive::run(&args),
         Command::Relay(args) => cmd::relay::run(&args),
+        Command::Cell(args) => cmd::cell::run(&args),
         Command::Shell(args) => cmd::shell::run(&args),
         Command::List(args) => cmd::list::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -17,7 +17,7 @@ const EACH: Duration = Duration::from_secs(1);
 
 /// Where the lines go, and when the next is due.
 pub(crate) struct Stats {
-    out: Option<Box<dyn Write>>,
+    out: Option<Box<dyn Write + Send>>,
     /// As messages call it.
     name: String,
     next: Instant,
@@ -68,7 +68,7 @@ impl Stats {
         Ok(Stats::new(Some(Box::new(file)), format!("`{}`", path.display())))
     }
 
-    fn new(out: Option<Box<dyn Write>>, name: String) -> Stats {
+    fn new(out: Option<Box<dyn Write + Send>>, name: String) -> Stats {
         Stats { out, name, next: Instant::ZERO + EACH, lost: Lost::default() }
     }
 

@@ -136,8 +136,8 @@ fn a_path_that_the_relay_cannot_apply_is_refused_with_what_to_do() {
     let cell = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/wlan-cell.toml");
     let out = run(&["relay", cell, "--listen", "0", "--to", "127.0.0.1:9"]);
     assert_eq!(out.status.code(), Some(3));
-    let expected = "error: `wireless.plan` is given, and only the simulator's receivers take a base station's windows\n\n\
-         hint: leave `plan` out; `fairpace plan wireless` says which window `receive --rwnd` is to advertise\n";
+    let expected = "error: `wireless.plan` is given, and here no base station tells senders their windows\n\n\
+         hint: `fairpace cell` is the base station of real senders; or leave `plan` out\n";
     assert_eq!(text(&out.stderr), expected);
 }
 

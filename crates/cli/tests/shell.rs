@@ -207,6 +207,75 @@ fn a_shell_in_a_shell_puts_one_link_behind_the_other() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
+/// Three echoes through the path of a scenario: each round trip, and the report of the run.
+fn pings_through(scenario: &str, name: &str) -> (Vec<u64>, serde_json::Value) {
+    let report = file(name);
+    let ping = format!("PING=$FAIRPACE_FAR {}", helper("helper_ping"));
+    let output = shell(&[scenario, "--force", "--report", report.to_str().unwrap(), "--", "sh", "-c", &ping]);
+    assert!(output.status.success(), "{output:?}");
+    let said = err(&output);
+    assert!(said.contains("up: ") && said.contains("down: "), "{said}");
+    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    for way in ["up", "down"] {
+        let count = |key: &str| report[way][key].as_u64().unwrap();
+        let dropped: u64 = report[way]["drops_packets"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+        assert!(count("delivered_packets") >= 3, "{report}");
+        assert_eq!(
+            count("offered_packets"),
+            count("delivered_packets") + dropped + count("inside_packets"),
+            "{report}"
+        );
+    }
+    (numbers(&out(&output), "rtt"), report)
+}
+
+#[test]
+fn a_command_is_behind_a_satellite_with_demand_assignment() {
+    let _turn = turn();
+    if !possible() {
+        return;
+    }
+    let scenario = file("satellite-shell.toml");
+    fs::write(
+        &scenario,
+        "duration = \"60 s\"\n[satellite]\nterminals = 3\n[[flows]]\ncontroller = \"tfrc\"\nterminals = [1, 2]\n",
+    )
+    .unwrap();
+    // Up and down by the geostationary orbit; and before that the terminal asks for its slots.
+    let (rtts, report) = pings_through(scenario.to_str().unwrap(), "satellite-shell.json");
+    assert!(rtts.len() == 3 && rtts.iter().all(|us| *us >= 500_000), "{rtts:?} {report}");
+}
+
+#[test]
+fn a_command_is_behind_a_wireless_link_in_slots() {
+    let _turn = turn();
+    if !possible() {
+        return;
+    }
+    let scenario = file("wireless-shell.toml");
+    let text = "duration = \"60 s\"\n[path]\nrate = \"10 Mbit/s\"\nrtt = \"40 ms\"\n\
+                [wireless]\nrate = \"2 Mbit/s\"\nslot = \"5 ms\"\nchannel = { kind = \"two-state\", error_probability = 0.1 }\n\
+                [[flows]]\ncontroller = \"aimd\"\nuser = 0\n";
+    fs::write(&scenario, text).unwrap();
+    // A slot is not over before it ends.
+    let (rtts, report) = pings_through(scenario.to_str().unwrap(), "wireless-shell.json");
+    assert!(rtts.len() == 3 && rtts.iter().all(|us| *us >= 45_000), "{rtts:?} {report}");
+}
+
+#[test]
+fn a_command_is_behind_several_hops() {
+    let _turn = turn();
+    if !possible() {
+        return;
+    }
+    let shipped = |name: &str| format!("{}/../../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    // The first flow passes both links, of 20 ms each.
+    let (rtts, report) = pings_through(&shipped("parking-lot"), "hops-shell.json");
+    assert!(rtts.len() == 3 && rtts.iter().all(|us| *us >= 40_000), "{rtts:?} {report}");
+    let (rtts, report) = pings_through(&shipped("wifi-behind-satellite"), "satellite-and-wifi.json");
+    assert!(rtts.len() == 3 && rtts.iter().all(|us| *us >= 505_000), "{rtts:?} {report}");
+}
+
 #[test]
 fn the_host_itself_can_be_the_far_end() {
     let _turn = turn();
@@ -524,7 +593,7 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
     fs::write(&satellite, "duration = \"10 s\"\n[path]\n").unwrap();
     let path = |p: &PathBuf| p.to_str().unwrap().to_owned();
     let shipped = |name: &str| format!("{}/../../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let (hops, dama, radio) = (shipped("parking-lot"), shipped("dvb-rcs-idle"), shipped("wlan-cell"));
+    let (hops, radio) = (shipped("parking-lot"), shipped("wlan-cell"));
     for (args, code, says) in [
         (vec!["--delay", "1ms", "--", "no-such-command"], 127, "there is no command `no-such-command`"),
         (vec!["--delay", "1ms", "--", &path(&plain)], 126, "may not be run"),
@@ -536,9 +605,7 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
         (vec!["--up", "0Mbit/s", "--", "true"], 2, "no link carries `0Mbit/s`"),
         (vec!["no-such.toml", "--", "true"], 3, "no-such.toml"),
         (vec![&path(&satellite), "--delay", "5ms", "--", "true"], 2, "says what the link is"),
-        (vec![&hops, "--", "true"], 3, "parking-lot.toml` has a `[[hop]]`, and a shell is behind a `[path]`"),
-        (vec![&dama, "--", "true"], 3, "has a `[satellite]`, and a shell is behind a `[path]`"),
-        (vec![&radio, "--", "true"], 3, "has a `[wireless]`, and a shell is behind a `[path]`"),
+        (vec![&radio, "--", "true"], 3, "`wireless.plan` is given, and here no base station tells senders"),
         (vec![&path(&falling), "--up", "1Mbit/s", "--", "true"], 2, "is for both ways"),
         (vec!["--delay", "1ms", "--loss", "2", "--", "true"], 2, "is not a loss rate"),
         (vec!["--queue", "droptail", "--", "true"], 2, "needs its room"),
@@ -553,6 +620,10 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
     }
     let files = ["mtu.json", "mtu.pcapng", "mtu.up"].map(file);
     let [report, pcap, log] = files.each_ref().map(path);
+    let logged = shell(&[&hops, "--up-log", &log, "--", "true"]);
+    assert_eq!(logged.status.code(), Some(2), "{logged:?}");
+    assert!(err(&logged).contains("this path has several hops or another medium"), "{logged:?}");
+    assert!(!files.iter().any(|f| f.exists()));
     let files_of = ["--report", &report, "--pcap", &pcap, "--up-log", &log];
     let mtu = shell(&[&["--delay", "1ms", "--mtu", "576"], &files_of[..], &["--", "true"]].concat());
     assert_eq!(mtu.status.code(), Some(2), "{mtu:?}");

@@ -47,6 +47,18 @@ impl CallFilter {
         programs.into_iter().try_for_each(|program| seccompiler::apply_filter_all_threads(&program?)).map_err(refused)
     }
 
+    /// Binds this thread, and those that it starts: where others of the process have something else to do.
+    ///
+    /// # Errors
+    /// As [`CallFilter::apply`].
+    pub fn apply_to_thread(self) -> Result<(), EmuError> {
+        let programs = match self {
+            CallFilter::Packets => vec![packets()],
+            CallFilter::Plugins => plugins(),
+        };
+        programs.into_iter().try_for_each(|program| seccompiler::apply_filter(&program?)).map_err(refused)
+    }
+
     /// Whether this system has filters: one that refuses nothing is tried on a thread of its own.
     ///
     /// # Errors

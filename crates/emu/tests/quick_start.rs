@@ -330,7 +330,7 @@ fn the_relay_judges_and_sets_the_option_again(sandbox: &Sandbox) {
         run.is_unharmed();
         let decided = relayed.path.links[0].quick_start.expect("a router");
         assert_eq!((decided.approved, decided.reduced), (0, 1));
-        let socket = relayed.target_socket;
+        let socket = relayed.target_sockets[0];
         if kept == Kept::IpOptions {
             assert_eq!(run.verdict(), Some(QsVerdict::Approved(code(3))));
             assert_eq!((socket.options, socket.options_denied, decided.reports), (2, 0, 1));

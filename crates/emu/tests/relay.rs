@@ -304,10 +304,10 @@ fn a_configured_peer_is_sent_whatever_there_is_and_nobody_else_is_a_client() {
     let stream = [&[7_u8; 1_000][..]; 50];
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let (got, report) =
-        Bench::with(Ipv4Addr::LOCALHOST.into(), |c| c.peer = Some(any_port), |b| b.exchange(&[1; 38], &stream));
+        Bench::with(Ipv4Addr::LOCALHOST.into(), |c| c.peers = vec![any_port], |b| b.exchange(&[1; 38], &stream));
     assert_eq!((got.len(), report.withheld, report.strangers), (50, 0, 0));
     let other = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-    let change = |c: &mut RelayConfig| c.peer = Some(other);
+    let change = |c: &mut RelayConfig| c.peers = vec![other];
     let (got, report) = Bench::with(Ipv4Addr::LOCALHOST.into(), change, |b| {
         b.client.send(None, &[1; 38], NORMAL);
         b.collect(Duration::from_millis(50)).len()

@@ -80,6 +80,12 @@ const MOST_SALTS: usize = 4_096;
 /// Challenges of a sender that wait for their echo.
 const MOST_ASKED: usize = 64;
 
+/// Whether a challenge or an echo was sealed with a key, which nobody but its owners can tell for right: what follows it is not to be
+/// read, and nothing of it may be changed on its way.
+pub fn is_sealed(datagram: &[u8]) -> bool {
+    wire::split(datagram).is_some()
+}
+
 /// The secret that both ends share, 256 bits.
 #[derive(Clone)]
 pub struct Key([u8; 32]);

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// So many are told of at one look; the rest at the next.
 const AT_ONCE: usize = 256;
 
-/// See the module. A socket that is closed is not watched any more.
+/// Any number of sockets as one descriptor to wait on. A socket that is closed is not watched any more.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     epoll: Epoll,
     events: Vec<EpollEvent>,
 }
@@ -20,7 +20,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`NetError::Io`]: out of file descriptors.
-    pub(crate) fn new() -> Result<Watch, NetError> {
+    pub fn new() -> Result<Watch, NetError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| NetError::io("watch sockets", e))?;
         Ok(Watch { epoll, events: vec![EpollEvent::empty(); AT_ONCE] })
     }
@@ -29,7 +29,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`NetError::Io`]: out of memory.
-    pub(crate) fn add(&self, socket: BorrowedFd<'_>, number: usize) -> Result<(), NetError> {
+    pub fn add(&self, socket: BorrowedFd<'_>, number: usize) -> Result<(), NetError> {
         let event = EpollEvent::new(EpollFlags::EPOLLIN, number as u64);
         self.epoll.add(socket, event).map_err(|e| NetError::io("watch a socket", e))
     }

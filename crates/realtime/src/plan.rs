@@ -65,7 +65,7 @@ impl Plans {
             return refuse(
                 "wireless.plan",
                 "given",
-                "none: only the simulator's receivers take a base station's windows",
+                "none: only the simulator and `fairpace cell` tell senders a base station's windows",
             );
         }
         let mut about = About::default();

@@ -64,6 +64,9 @@ pub const LEN: usize = 36;
 /// Bytes of the longest challenge.
 pub const MAX_LEN: usize = LEN + 16;
 
+/// Where an echo has its window, behind header, SSRC, name, token, version, DSCP and marks.
+pub(crate) const ECHO_RWND: usize = 23;
+
 /// In an echo's ECN byte.
 const TAKEN: u8 = 0x80;
 const KNOWS_FEC: u8 = 0x40;

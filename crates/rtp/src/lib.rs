@@ -36,6 +36,7 @@
 // Bytes from the network get here. The modules that are parsers refuse unchecked arithmetic, too.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod base_station;
 mod budget;
 pub mod challenge;
 mod codec;

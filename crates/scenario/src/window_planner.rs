@@ -1,16 +1,19 @@
-//! Step 5 of the wireless procedure [aimd §III-D], in the simulator: a base station that plans the windows of its flows.
+//! Step 5 of the wireless procedure [aimd §III-D], in the simulator and in the cell: a base station that plans the windows of its flows.
 
-use fairpace_analysis::qos::plan::{Need, Planner};
+use fairpace_analysis::qos::plan::{FlowPlan, Need, Planner};
 use fairpace_analysis::qos::{QosError, check_bound, slots};
 use fairpace_path::ArqSpec;
-use fairpace_sim::{BaseStation, BaseStationSpec, Member};
+use fairpace_sim::{BaseStation, BaseStationSpec, Member, Promise};
 use fairpace_units::{Duration, Instant};
 
 /// A base station that plans again whenever a flow joins or leaves.
 #[derive(Clone, Debug)]
 pub struct WindowPlanner {
+    link: ArqSpec,
     /// By user.
     planners: Vec<Planner>,
+    /// The time between two packets of a flow that are none of its window: reports, questions. None: there are none.
+    reports: Option<Duration>,
     slot: Duration,
     max_jitter: Duration,
     outage: f64,
@@ -26,7 +29,29 @@ impl WindowPlanner {
         slots(link.slot, max_jitter, link.slot)?;
         check_bound(outage)?;
         let planners = (0..link.users.len() as u32).map(|user| Planner::new(link, user));
-        Ok(WindowPlanner { planners: planners.collect::<Result<_, _>>()?, slot: link.slot, max_jitter, outage })
+        let planners = planners.collect::<Result<_, _>>()?;
+        Ok(WindowPlanner { link: link.clone(), planners, reports: None, slot: link.slot, max_jitter, outage })
+    }
+
+    /// For senders of the wire, each of which sends a packet besides its data each `interval`: reports and questions, which no window
+    /// bounds. A slot that such a packet takes is one that fails to the flows, and of those few more make many more packets late.
+    #[must_use]
+    pub fn with_reports(self, interval: Duration) -> WindowPlanner {
+        WindowPlanner { reports: Some(interval).filter(|interval| !interval.is_zero()), ..self }
+    }
+
+    /// The planner for so many flows of a user.
+    fn planner(&self, user: u32, flows: usize) -> Option<Planner> {
+        let planner = self.planners.get(user as usize)?;
+        let Some(interval) = self.reports else { return Some(planner.clone()) };
+        let per_slot = flows as f64 * self.slot.as_secs_f64() / interval.as_secs_f64();
+        let taken = (per_slot / planner.process().throughput().max(f64::MIN_POSITIVE)).min(1.0);
+        let mut link = self.link.clone();
+        for error in &mut link.users.get_mut(user as usize)?.channel.error {
+            *error = 1.0 - (1.0 - *error) * (1.0 - taken);
+        }
+        // Of a link that its reports fill nothing can be promised.
+        Planner::new(&link, user).ok()
     }
 
     /// A station of this kind for each run.
@@ -34,8 +59,8 @@ impl WindowPlanner {
         BaseStationSpec::new(move || Box::new(self.clone()))
     }
 
-    /// The largest windows that keep the promise to the flows of one user.
-    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
+    /// The needs of these flows.
+    fn needs(&self, members: &[Member]) -> Vec<Need> {
         let need = |m: &Member| Need {
             // An access link may make it less than a slot only where there is no radio.
             min_rtt: m.min_rtt.max(self.slot),
@@ -45,25 +70,47 @@ impl WindowPlanner {
             outage: self.outage,
             loss: None,
         };
-        let needs: Vec<Need> = members.iter().map(need).collect();
-        planner.largest(&needs).unwrap_or_else(|_| vec![1; members.len()])
+        members.iter().map(need).collect()
+    }
+
+    /// The largest windows that keep the promise to the flows of one user.
+    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
+        planner.largest(&self.needs(members)).unwrap_or_else(|_| vec![1; members.len()])
+    }
+
+    /// The places of a user's flows among all, and the flows.
+    fn own(user: u32, members: &[Member]) -> (Vec<usize>, Vec<Member>) {
+        (0..).zip(members).filter(|(_, m)| m.user == user).unzip()
     }
 }
 
 impl BaseStation for WindowPlanner {
     fn plan(&mut self, _now: Instant, members: &[Member]) -> Vec<u32> {
         let mut windows = vec![1; members.len()];
-        for (user, planner) in (0..).zip(&self.planners) {
-            let own: Vec<usize> = (0..members.len()).filter(|&i| members[i].user == user).collect();
-            let of_user: Vec<Member> = own.iter().map(|&i| members[i]).collect();
-            if of_user.is_empty() {
-                continue;
-            }
-            for (i, window) in own.into_iter().zip(self.of_user(planner, &of_user)) {
+        for user in 0..self.planners.len() as u32 {
+            let (own, of_user) = WindowPlanner::own(user, members);
+            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
+            for (i, window) in own.into_iter().zip(self.of_user(&planner, &of_user)) {
                 windows[i] = window;
             }
         }
         windows
+    }
+
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
+        let mut promises = vec![None; members.len()];
+        for user in 0..self.planners.len() as u32 {
+            let (own, of_user) = WindowPlanner::own(user, members);
+            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
+            let theirs: Vec<u32> = own.iter().filter_map(|&i| windows.get(i).copied()).collect();
+            // Outage and throughput do not hang on beta.
+            let Ok(plan) = planner.given(0.5, &self.needs(&of_user), &theirs) else { continue };
+            for (i, flow) in own.into_iter().zip(plan.flows) {
+                let FlowPlan { outage, throughput, .. } = flow;
+                promises[i] = Some(Promise { outage, bound: self.outage, throughput });
+            }
+        }
+        promises
     }
 }
 
@@ -106,6 +153,25 @@ mod tests {
         // More flows than can be promised anything.
         let crowd: Vec<Member> = (0..60).map(|i| member(i, 0, 85, 1.0)).collect();
         assert_eq!(station.plan(Instant::ZERO, &crowd), [1; 60]);
+        // The promises are the plan's, and say whether they are what was asked for.
+        let promises = station.promises(&members, &station.clone().plan(Instant::ZERO, &members));
+        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > 0.0 && p.outage <= p.bound)), "{promises:?}");
+        let sum: f64 = [0, 2].iter().filter_map(|&i| promises[i]).map(|p| p.throughput.as_bps()).sum();
+        let capacity = Planner::new(&link, 1).unwrap().capacity().as_bps();
+        assert!((0.95..1.001).contains(&(sum / capacity)), "{sum} of {capacity}");
+        let promises = station.promises(&crowd, &[1; 60]);
+        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > p.bound)), "{:?}", promises[0]);
+        assert!(station.promises(&[], &[]).is_empty());
+        // Reports of the flows take slots: smaller windows, and less to expect.
+        let four: Vec<Member> = (0..4).map(|i| member(i, 0, 85, 1.0)).collect();
+        let sum = |station: &mut WindowPlanner| station.plan(Instant::ZERO, &four).iter().sum::<u32>();
+        let mut reporting = station.clone().with_reports(Duration::from_millis(500));
+        assert!(sum(&mut reporting) < sum(&mut station));
+        let windows = reporting.plan(Instant::ZERO, &four);
+        let late = |station: &WindowPlanner| station.promises(&four, &windows)[0].map_or(1.0, |p| p.outage);
+        assert!(late(&reporting) <= 0.01 && late(&reporting) > 1.2 * late(&station), "{}", late(&reporting));
+        let mut full = station.clone().with_reports(Duration::from_millis(1));
+        assert_eq!((sum(&mut full), full.promises(&four, &[1; 4])), (4, vec![None; 4]));
         assert!(WindowPlanner::new(&link, Duration::from_millis(4), 0.01).is_err());
         assert!(WindowPlanner::new(&link, jitter, 0.0).is_err());
     }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fairpace_path::{Arq, Capacity};
-use fairpace_units::{Duration, Instant, Packets};
+use fairpace_units::{Duration, Instant, Packets, Rate};
 
 use crate::packet::{Body, FlowId, Packet};
 
@@ -42,6 +42,35 @@ pub trait BaseStation: Send {
     /// one packet at least, and that of a user without members stays.
     /// A member for which there is no number keeps what it had.
     fn plan(&mut self, now: Instant, members: &[Member]) -> Vec<u32>;
+
+    /// The service that each of `members` may expect under these windows, one each, in their order. A member for which there is no
+    /// number, and `None`: nothing can be promised. Asked for by drivers that tell people; simulations do without.
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
+        let _ = (members, windows);
+        Vec::new()
+    }
+}
+
+/// The service that a flow may expect under its window while the wireless link is the bottleneck.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Promise {
+    /// The part of its packets that have more delay jitter than they may.
+    pub outage: f64,
+    /// The part that was asked for at most: where `outage` is above it, the cell has less than it is asked for.
+    pub bound: f64,
+    /// Its throughput if it always has something to send.
+    pub throughput: Rate,
+}
+
+/// A flow that is there, and its window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Allotted {
+    /// The flow.
+    pub flow: FlowId,
+    /// `rwnd`, in packets; `None`: the base station has said none.
+    pub rwnd: Option<u32>,
+    /// The service that it may expect; `None`: nothing can be promised.
+    pub promise: Option<Promise>,
 }
 
 /// A base station, made anew for each run.
@@ -110,24 +139,41 @@ impl Station {
         self.candidates.binary_search_by_key(&flow, |c| c.member.flow).ok()
     }
 
-    /// A flow begins.
-    pub(crate) fn join(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) {
-        if let Some(place) = self.place(flow)
-            && !self.joined.contains(&place)
-        {
+    /// A flow begins. Whether that is news.
+    pub(crate) fn join(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) -> bool {
+        let new = self.place(flow).filter(|place| !self.joined.contains(place));
+        if let Some(place) = new {
             self.joined.push(place);
             self.plan(arq, at);
         }
+        new.is_some()
     }
 
-    /// A flow has ended; more than once is once.
-    pub(crate) fn leave(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) {
-        let Some(place) = self.place(flow) else { return };
+    /// A flow has ended; more than once is once. Whether that is news.
+    pub(crate) fn leave(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) -> bool {
+        let Some(place) = self.place(flow) else { return false };
         let before = self.joined.len();
         self.joined.retain(|p| *p != place);
-        if self.joined.len() < before {
+        let is_news = self.joined.len() < before;
+        if is_news {
             self.plan(arq, at);
         }
+        is_news
+    }
+
+    /// The flows that are there, with their windows and what these promise.
+    pub(crate) fn allotted(&self) -> Vec<Allotted> {
+        let members: Vec<Member> = self.joined.iter().map(|place| self.candidates[*place].member).collect();
+        let windows: Vec<Option<u32>> = self.joined.iter().map(|place| self.candidates[*place].rwnd).collect();
+        // A promise rests on all of them.
+        let known: Vec<u32> = windows.iter().copied().flatten().collect();
+        let mut promises = match known.len() == members.len() {
+            true => self.resources.promises(&members, &known),
+            false => Vec::new(),
+        };
+        promises.resize(members.len(), None);
+        let each = members.iter().zip(windows).zip(promises);
+        each.map(|((member, rwnd), promise)| Allotted { flow: member.flow, rwnd, promise }).collect()
     }
 
     fn plan(&mut self, arq: &mut Arq<Packet>, at: Instant) {
@@ -158,7 +204,11 @@ impl Station {
     /// Writes the sender's window into a packet that passes the base station on its way to that sender. (Receivers in
     /// the simulator have room for more, and say nothing.)
     pub(crate) fn write_window(&self, packet: &mut Packet) {
-        let (Body::SackVector { rwnd, .. } | Body::Challenge { rwnd, .. }) = &mut packet.body else { return };
+        let (Body::SackVector { rwnd, .. } | Body::Challenge { rwnd, .. } | Body::External { rwnd, .. }) =
+            &mut packet.body
+        else {
+            return;
+        };
         if let Some(place) = self.place(packet.flow)
             && let planned @ Some(_) = self.candidates[place].rwnd
         {

@@ -256,7 +256,11 @@ impl FlowState {
                 let sender = ConstantSender::new(constant, size, stream("onoff"), stream("quick_start"));
                 (Endpoint::Constant(Box::new(sender)), "constant".to_owned())
             }
-            Protocol::External => (Endpoint::External, "external".to_owned()),
+            Protocol::External => {
+                // Its driver knows, and says so by `Network::join`.
+                takes_window = true;
+                (Endpoint::External, "external".to_owned())
+            }
         };
         let delays = || if many { DelayHistogram::coarse() } else { DelayHistogram::default() };
         Ok(FlowState {

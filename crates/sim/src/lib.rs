@@ -59,7 +59,7 @@ mod report;
 mod satellite;
 pub mod tcp;
 
-pub use base_station::{BaseStation, BaseStationSpec, MOST_WINDOWS_NOTED, Member, WindowRow};
+pub use base_station::{Allotted, BaseStation, BaseStationSpec, MOST_WINDOWS_NOTED, Member, Promise, WindowRow};
 pub use bursts::{Bursts, OnOff};
 pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,

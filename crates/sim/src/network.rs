@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, VecDeque};
 use fairpace_path::{DropReason, Link};
 use fairpace_units::{Duration, Instant};
 
-use crate::base_station::Station;
+use crate::base_station::{Allotted, Station};
 use crate::config::SimConfig;
 use crate::counts::count;
 use crate::engine::EventSet;
@@ -206,10 +206,34 @@ impl Network {
             return false;
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
-        let body = Body::External { token, carries };
+        let body = Body::External { token, carries, rwnd: None };
         let (sent_at, quick_start) = (self.now, quick_start.map(QuickStart::Option));
         self.send(self.now, Packet { sent_at, body, flow, size, direction, class, ecn, quick_start });
         true
+    }
+
+    /// A flow of somebody else's is there: the base stations on its way plan again, and it has a window from them until
+    /// [`Network::leave`]. Everything due by `now` happens before. False if there is no such flow, or a base station has it already,
+    /// or none is on its way.
+    pub fn join(&mut self, now: Instant, flow: FlowId) -> bool {
+        self.advance(now);
+        let (at, mut joined) = (self.now, false);
+        self.each_base_station(|station, arq| joined |= station.join(arq, at, flow));
+        joined
+    }
+
+    /// That flow has gone, and the others are planned anew. False if no base station had it.
+    pub fn leave(&mut self, now: Instant, flow: FlowId) -> bool {
+        self.advance(now);
+        let (at, mut left) = (self.now, false);
+        self.each_base_station(|station, arq| left |= station.leave(arq, at, flow));
+        left
+    }
+
+    /// The windows of the flows that are there, in the order in which they came, base station by base station, with what each may
+    /// expect of its own. Calculated anew each time.
+    pub fn windows(&self) -> Vec<Allotted> {
+        self.base_stations.iter().flat_map(Station::allotted).collect()
     }
 
     /// The next packet of an external flow that has come out.

@@ -161,6 +161,8 @@ pub enum Body {
         token: u64,
         /// The kind of traffic that the packet counts as.
         carries: Carries,
+        /// The window that a base station on the way wrote beside it, in packets.
+        rwnd: Option<u32>,
     },
 }
 

@@ -9,9 +9,9 @@ use fairpace_path::{
 };
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, FlowConfig, HopConfig,
-    MOST_USERS_NOTED, MediaConfig, Member, Network, Observer, PacketEvent, PacketFate, Protocol, RadioConfig,
-    ReceiverBehaviour, RouteHop, SimConfig, SimReport, Source, run, run_observed,
+    Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, Entering, FlowConfig,
+    HopConfig, MOST_USERS_NOTED, MediaConfig, Member, Network, Observer, PacketEvent, PacketFate, Protocol,
+    RadioConfig, ReceiverBehaviour, RouteHop, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -345,6 +345,36 @@ fn the_base_station_plans_when_flows_come_and_go_and_feedback_carries_its_window
     for f in &report.flows[..2] {
         assert_eq!(f.whole.dropped_in_all().packets.get(), 0, "{}", f.name);
     }
+}
+
+#[test]
+fn packets_from_outside_come_out_with_the_window_that_the_base_station_has_for_their_flow() {
+    let outside = ["a", "b"].map(|name| over(0, name, Protocol::External));
+    let (config, asked) = planned(downlink(0.0, &[30]), outside.to_vec());
+    let mut network = Network::new(&config).unwrap();
+    let feedback = |network: &mut Network, flow| {
+        let (at, size) = (network.now() + ms(10), Bytes::new(64));
+        assert!(network.inject(at, Entering::new(flow, Direction::Back, size, 7)));
+        network.advance(at + ms(200));
+        network.take_delivered().unwrap().rwnd
+    };
+    assert_eq!(feedback(&mut network, 0), None, "nobody has come");
+    let now = network.now();
+    assert!(network.join(now, 0) && !network.join(now, 0) && !network.join(now, 9));
+    assert_eq!((feedback(&mut network, 0), feedback(&mut network, 1)), (Some(20), None));
+    let later = network.now() + ms(5);
+    assert!(network.join(later, 1));
+    assert_eq!((feedback(&mut network, 0), feedback(&mut network, 1)), (Some(10), Some(10)));
+    let rows: Vec<_> = network.windows().iter().map(|w| (w.flow, w.rwnd, w.promise)).collect();
+    assert_eq!(rows, [(0, Some(10), None), (1, Some(10), None)]);
+    // Data has none, which its receiver has no use for.
+    network.inject(later + ms(500), Entering::new(0, Direction::Forward, Bytes::new(125), 8));
+    network.advance(later + ms(900));
+    assert_eq!(network.take_delivered().unwrap().rwnd, None);
+    let now = network.now();
+    assert!(network.leave(now, 0) && !network.leave(now, 0));
+    assert_eq!(feedback(&mut network, 1), Some(20));
+    assert_eq!(asked.lock().unwrap().len(), 3, "each change is planned once");
 }
 
 #[test]

@@ -59,6 +59,58 @@ pub(crate) struct Relay {
     pub(crate) quiet: bool,
 }
 
+/// Stand for the base station of a wireless cell: plan the windows of real AIMD flows, and measure their delays
+///
+/// Each sender that comes to the listening port takes the place of the next `aimd` flow of the scenario: its user, its access link, its share.
+/// Its packets go through the slots, the channel and the retransmission of the scenario's wireless link in real time, to a receiver that sees each
+/// place at an address of its own. Whenever a flow comes or goes the windows of all are planned anew (`wireless.plan`), and written into the
+/// feedback that passes. The part of the packets that are late is printed beside the part that the plan promises.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004 --senders 3 &
+  fairpace cell scenarios/wlan-cell.toml --listen 6004 --to 127.0.0.1:5004 &
+  fairpace send \"constant:150 kbit/s\" 127.0.0.1:6004 --control aimd --no-repair --packet-size 125B
+  fairpace cell scenarios/wlan-four.toml --listen 6004 --to 127.0.0.1:5004 --seconds 60 --out results/cell --json")]
+pub(crate) struct Cell {
+    /// Scenario file whose `[wireless]` has a `plan`, and whose `aimd` flows are the places of senders; its other flows are simulated beside them
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    /// UDP port that senders send to; 0 takes a free one
+    #[arg(long, value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
+    pub(crate) listen: u16,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// The receiver, as `fairpace receive PORT --senders N`
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) to: String,
+    /// The only addresses that find a place, with or without their port (repeatable). These get every answer; without this option a sender gets
+    /// three times what it sent
+    #[arg(long, value_name = "IP[:PORT]", value_parser = peer, allow_hyphen_values = true)]
+    pub(crate) peer: Vec<SocketAddr>,
+    /// End so long after the first packet; until Ctrl-C if absent, with `--out` as long as the scenario
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    pub(crate) seconds: Option<Duration>,
+    /// Seed of the path's random numbers; the scenario's if absent
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    pub(crate) seed: Option<u64>,
+    /// Folder for the results: those of a run, and `cell.json` with what `--json` prints
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a line of JSON each second to this file, or with `-` to standard output
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) stats: Option<PathBuf>,
+    /// Replace files and results that exist already
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
 /// Send live media to a receiver, at the pace of a controller
 ///
 /// Nothing but a challenge is sent until the receiver has echoed it. A video file is decoded and encoded again

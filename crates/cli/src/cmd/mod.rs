@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub(crate) mod cell;
 pub(crate) mod compare_worlds;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -11,7 +11,7 @@ use fairpace_emu::CallFilter;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::quick_start::QsCounters;
-use fairpace_path::{ClassCounters, DropReason};
+use fairpace_path::{ClassCounters, Count, DropReason};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{
     FlowConfig, HopConfig, Observer, PacketEvent, PcapWriter, Protocol, RouteHop, SimConfig, SimReport,
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let to = resolve(&args.to, args.ip.family())?[0];
     let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to)?;
     config.family = args.ip.family();
-    config.peer = args.peer;
+    config.peers = args.peer.into_iter().collect();
     config.duration = args.seconds;
     let beside = config.flows.len();
     let _alone = alone::take(args.quiet)?;
@@ -147,17 +147,23 @@ pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> O
 
 /// The hops that the real packets pass, at which ports: those of the scenario's first flow that is no TCP flow, and stands for them.
 fn way(sim: &SimConfig) -> Outcome<Vec<RouteHop>> {
-    let is_radio = |hop: &HopConfig| matches!(hop, HopConfig::Radio { radio, .. } if radio.base_station.is_some());
-    if sim.hops.iter().any(is_radio) {
-        let what = "`wireless.plan` is given, and only the simulator's receivers take a base station's windows";
-        return Err(Failure::new(code::SCENARIO, what)
-            .hint("leave `plan` out; `fairpace plan wireless` says which window `receive --rwnd` is to advertise"));
-    }
+    refuse_plan(sim)?;
     let stands = sim.flows.iter().find(|f| !matches!(f.protocol, Protocol::Tcp(..)));
     stands.map(|flow| flow.route.clone()).ok_or_else(|| {
         Failure::new(code::SCENARIO, "the scenario has no flow but TCP's, so that nothing says which way real packets go")
             .hint("give it one `[[flows]]` with another controller: its terminals, user or route are those of the real packets")
     })
+}
+
+/// Refuses a base station that plans windows: only a cell writes them into real packets.
+pub(crate) fn refuse_plan(sim: &SimConfig) -> Outcome {
+    let is_radio = |hop: &HopConfig| matches!(hop, HopConfig::Radio { radio, .. } if radio.base_station.is_some());
+    if sim.hops.iter().any(is_radio) {
+        let what = "`wireless.plan` is given, and here no base station tells senders their windows";
+        return Err(Failure::new(code::SCENARIO, what)
+            .hint("`fairpace cell` is the base station of real senders; or leave `plan` out"));
+    }
+    Ok(())
 }
 
 fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
@@ -174,11 +180,28 @@ fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
     )
 }
 
+/// The fates of the packets of one direction.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Fates {
+    pub(crate) offered: Count,
+    pub(crate) delivered: Count,
+    /// In the order of [`DropReason::ALL`].
+    pub(crate) drops: [Count; DropReason::ALL.len()],
+}
+
+impl From<&ClassCounters> for Fates {
+    fn from(total: &ClassCounters) -> Fates {
+        let ClassCounters { offered, delivered, .. } = *total;
+        Fates { offered, delivered, drops: DropReason::ALL.map(|reason| total.dropped(reason)) }
+    }
+}
+
 /// The fate of the packets of one direction, simulated flows' included: "912 of 1000 packets passed; dropped: …".
-pub(crate) fn passed(total: &ClassCounters) -> String {
+pub(crate) fn passed(total: &Fates) -> String {
     let drops: Vec<String> = DropReason::ALL
         .iter()
-        .map(|r| (total.dropped(*r).packets.get(), r.as_str().replace('_', " ")))
+        .zip(&total.drops)
+        .map(|(r, dropped)| (dropped.packets.get(), r.as_str().replace('_', " ")))
         .filter(|(n, _)| *n > 0)
         .map(|(n, reason)| format!("{n} {reason}"))
         .collect();
@@ -191,9 +214,9 @@ pub(crate) fn passed(total: &ClassCounters) -> String {
 }
 
 /// Packets that were dropped, by reason.
-pub(crate) fn drops(total: &ClassCounters) -> Value {
-    let reasons = DropReason::ALL.iter();
-    Value::Object(reasons.map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get()))).collect())
+pub(crate) fn drops(total: &Fates) -> Value {
+    let reasons = DropReason::ALL.iter().zip(&total.drops);
+    Value::Object(reasons.map(|(r, dropped)| (r.as_str().to_owned(), json!(dropped.packets.get()))).collect())
 }
 
 /// The decisions of all routers and terminals of the path together; `None` if none has made any.
@@ -217,7 +240,7 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
     if args.json {
         let link = |pick: fn(&RelaySample) -> &LinkSample| {
             last.filter(|_| has_links).map_or(Value::Null, |s| {
-                let total = pick(s).counters.total();
+                let total = Fates::from(&pick(s).counters.total());
                 json!({
                     "offered_packets": total.offered.packets.get(), "delivered_packets": total.delivered.packets.get(),
                     "drops_packets": drops(&total),
@@ -252,7 +275,7 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
         )?;
         if let Some(sample) = last.filter(|_| has_links) {
             for (way, link) in [("forward", &sample.forward), ("back", &sample.back)] {
-                writeln!(out, "{way}: {}", passed(&link.counters.total()))?;
+                writeln!(out, "{way}: {}", passed(&Fates::from(&link.counters.total())))?;
             }
         }
         if let Some(q) = asked {

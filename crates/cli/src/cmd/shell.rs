@@ -8,17 +8,18 @@
 mod files;
 mod link;
 mod log;
+mod tally;
 
 use crate::alone;
 use crate::args::Shell as Args;
 use crate::capture::Capture;
-use crate::cmd::relay::{drops, passed};
+use crate::cmd::relay::{Fates, drops, passed};
 use crate::error::{Failure, Outcome};
 use crate::term::note;
 use fairpace_emu::process::{self, Inside, Program};
 use fairpace_emu::{EmuReport, FarEnd, NetNs, Sandbox, Side, Testbed, TestbedOptions, drop_privileges, netlink};
 use fairpace_net::Clock;
-use fairpace_sim::{BOTTLENECK, FlowConfig, HopConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
+use fairpace_sim::{BOTTLENECK, REVERSE, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
 use files::Files;
 use link::Link;
@@ -33,6 +34,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tally::Tally;
 
 /// Tells a command which shell's namespace it is in, as `inode/network`.
 const MARK: &str = "FAIRPACE_SHELL";
@@ -57,19 +59,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (around, network) = around(args)?;
     let mtu = u16::try_from(args.mtu).unwrap_or(u16::MAX);
     let signals = Signals::install()?;
-    let config = SimConfig {
-        seed: link.seed,
-        hops: vec![HopConfig::path(link.up.clone(), link.down.clone())],
-        flows: vec![FlowConfig::new("shell", Protocol::External)],
-        ..SimConfig::default()
-    };
+    let config = link.path();
     // Before files are made: they may be those of the run that has it.
     let lock = alone::take(args.quiet)?;
     let mut files = Files::new(args.force);
     let pcap = args.pcap.as_ref().map(|f| Ok::<_, Failure>(Capture::of(files.create(f)?, f))).transpose()?;
     let (capture, stream) = pcap.unzip();
     let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;
-    let log = log::Log::create(args, [&link.up, &link.down], &mut files)?;
+    let log = log::Log::create(args, link.links(), &mut files)?;
+    // Links count what passes them; of other paths it is counted here.
+    let tally = link.links().is_none().then(Tally::default);
 
     // Its device is made while we are in its namespace: nothing leads back.
     let far_end = match &around {
@@ -98,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     options.stray = Some(0);
     options.far_end = far_end;
     options.capture = stream;
-    options.observer = log.observer();
+    options.observer = tally.as_ref().map_or_else(|| log.observer(), |tally| Some(tally.observer()));
     let testbed = Testbed::open(&config, options)?;
     let device = format!("fairpace{network}");
     testbed.enter(Side::Senders, || everywhere(&device))??;
@@ -142,13 +141,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     drop(lock);
     log.finish(emu.elapsed)?;
     if !args.quiet {
-        show(&sim, &emu);
+        show(&ways(&sim, tally.as_ref()), &emu);
     }
     if let Some(code) = served.filter(|code| *code != 0) {
         note(args.quiet, &format!("warning: what --serve started ended before, with code {code}"));
     }
     if let Some(mut file) = report_file {
-        let text = serde_json::to_string_pretty(&object(&sim, &emu, ended))?;
+        let text = serde_json::to_string_pretty(&object(&ways(&sim, tally.as_ref()), &emu, ended))?;
         let path = args.report.as_deref().unwrap_or_else(|| Path::new(""));
         writeln!(file, "{text}").map_err(|e| Failure::file("write", path, &e))?;
     }
@@ -265,14 +264,26 @@ fn take_terminal_back() {
     }
 }
 
-/// Both ways of the path: what messages call them, and what happened there.
-fn ways(sim: &SimReport) -> impl Iterator<Item = (&'static str, &LinkReport)> {
-    [("up", BOTTLENECK), ("down", REVERSE)].into_iter().filter_map(|(name, i)| Some((name, sim.links.get(i as usize)?)))
+/// One way of the path: its name, what became of its packets, and how many are inside.
+type Way = (&'static str, Fates, u64);
+
+/// Both ways of the path.
+fn ways(sim: &SimReport, tally: Option<&Tally>) -> Vec<Way> {
+    let links = [("up", BOTTLENECK), ("down", REVERSE)];
+    match tally {
+        Some(tally) => {
+            links.into_iter().zip(tally.counters()).map(|((name, _), (all, inside))| (name, all, inside)).collect()
+        }
+        None => {
+            let link = |i: u32| sim.links.get(i as usize).map(|link| (Fates::from(&link.whole.total()), link.inside));
+            links.into_iter().filter_map(|(name, i)| link(i).map(|(all, inside)| (name, all, inside))).collect()
+        }
+    }
 }
 
-fn show(sim: &SimReport, emu: &EmuReport) {
-    for (name, link) in ways(sim) {
-        note(false, &format!("{name}: {}", passed(&link.whole.total())));
+fn show(ways: &[Way], emu: &EmuReport) {
+    for (name, all, _) in ways {
+        note(false, &format!("{name}: {}", passed(all)));
     }
     let (p50, p99) = (format_duration(emu.lateness.p50), format_duration(emu.lateness.p99));
     let (time, cpu) = (format_duration(emu.elapsed), emu.cpu * 100.0);
@@ -284,17 +295,17 @@ fn show(sim: &SimReport, emu: &EmuReport) {
 }
 
 /// The report as JSON.
-fn object(sim: &SimReport, emu: &EmuReport, ended: u8) -> Value {
+fn object(ways: &[Way], emu: &EmuReport, ended: u8) -> Value {
     let us = |d: Duration| d.as_secs_f64() * 1e6;
-    let way = |link: &LinkReport| {
-        let total = link.whole.total();
+    let way = |total: &Fates, inside: u64| {
         json!({
             "offered_packets": total.offered.packets.get(), "offered_bytes": total.offered.bytes.get(),
             "delivered_packets": total.delivered.packets.get(), "delivered_bytes": total.delivered.bytes.get(),
-            "drops_packets": drops(&total), "inside_packets": link.inside,
+            "drops_packets": drops(total), "inside_packets": inside,
         })
     };
-    let mut object: Map<String, Value> = ways(sim).map(|(name, link)| (name.to_owned(), way(link))).collect();
+    let mut object: Map<String, Value> =
+        ways.iter().map(|(name, all, inside)| ((*name).to_owned(), way(all, *inside))).collect();
     let lateness = json!({ "p50": us(emu.lateness.p50), "p99": us(emu.lateness.p99), "max": us(emu.lateness.max) });
     object.extend([
         ("exit_code".to_owned(), json!(ended)),

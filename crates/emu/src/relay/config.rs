@@ -2,9 +2,12 @@
 
 use fairpace_net::{Buffers, Family};
 use fairpace_path::LinkSpec;
-use fairpace_sim::{FlowConfig, HopConfig, RouteHop};
+use fairpace_sim::{FlowConfig, HopConfig, Protocol, RouteHop, SimConfig};
 use fairpace_units::{Bytes, Duration};
 use std::net::SocketAddr;
+
+/// The flow of the packets of a relay without places; its links have no streams of its own.
+const RELAYED: &str = "relayed";
 
 /// When the path's time zero is: its schedules, outages and TCP flows count from there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,9 +28,9 @@ pub struct RelayConfig {
     pub family: Family,
     /// Where packets go.
     pub to: SocketAddr,
-    /// The only client, which may be sent to before it has shown that it hears; with port 0 any port of that address.
-    /// `None`: whoever sends to the port is the client, one at a time.
-    pub peer: Option<SocketAddr>,
+    /// The only clients, which may be sent to before they have shown that they hear; with port 0 any port of that address.
+    /// None: whoever sends to the port is a client, as long as there is a place.
+    pub peers: Vec<SocketAddr>,
     /// The path from client to target.
     pub forward: LinkSpec,
     /// The path from target to client.
@@ -35,6 +38,10 @@ pub struct RelayConfig {
     /// The path, if it is more than these two links, which then count for nothing: hops of any kind, and by which of them, at which
     /// ports, the clients' packets go.
     pub shared: Option<(Vec<HopConfig>, Vec<RouteHop>)>,
+    /// The path of a cell, in place of all that: its flows with [`Protocol::External`] are places for clients, one at a time each, at most
+    /// [`MOST_PLACES`](super::MOST_PLACES); the others are simulated beside them. Its base stations plan the windows of the clients' flows,
+    /// which are written into their feedback. Seed and duration are those of this configuration.
+    pub cell: Option<SimConfig>,
     /// Flows of the simulator that share both; their times count from the path's time zero. The
     /// name `relayed` is taken.
     pub flows: Vec<FlowConfig>,
@@ -55,10 +62,17 @@ pub struct RelayConfig {
 }
 
 impl RelayConfig {
-    /// The path's hops, and the way of the clients' packets through them.
-    pub(super) fn hops(&self) -> (Vec<HopConfig>, Vec<RouteHop>) {
+    /// The path, and all flows on it: the clients' are external.
+    pub(super) fn path(&self) -> SimConfig {
+        let duration = self.duration.unwrap_or(Duration::MAX);
+        if let Some(cell) = &self.cell {
+            return SimConfig { seed: self.seed, duration, ..cell.clone() };
+        }
         let pair = || (vec![HopConfig::path(self.forward.clone(), self.back.clone())], vec![RouteHop::links(0)]);
-        self.shared.clone().unwrap_or_else(pair)
+        let (hops, route) = self.shared.clone().unwrap_or_else(pair);
+        let mut flows = vec![FlowConfig { route, ..FlowConfig::new(RELAYED, Protocol::External) }];
+        flows.extend(self.flows.iter().cloned());
+        SimConfig { seed: self.seed, duration, hops, flows, ..SimConfig::default() }
     }
 
     /// A relay that changes nothing, from `listen` to `to`.
@@ -67,10 +81,11 @@ impl RelayConfig {
             listen,
             family: Family::Any,
             to,
-            peer: None,
+            peers: Vec::new(),
             forward: LinkSpec::default(),
             back: LinkSpec::default(),
             shared: None,
+            cell: None,
             flows: Vec::new(),
             seed: 1,
             begin: Begin::FirstPacket,

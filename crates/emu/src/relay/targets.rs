@@ -90,3 +90,73 @@ fn a_client_that_has_shown_nothing_gets_three_times_what_it_sent_whatever_passes
         }
     });
 }
+
+/// A challenge that asks for sack vectors, and one that is sealed; echo, ACK, goodbye, media.
+fn of_a_flow() -> Vec<Vec<u8>> {
+    use fairpace_rtp::feedback::sack_vector::wire::Ack;
+    use fairpace_units::{Dscp, Ecn};
+    let mut challenge = handshakes().swap_remove(0);
+    // FMT 1.
+    if let Some(fmt) = challenge.get_mut(27) {
+        *fmt = 1;
+    }
+    let sealed = [&challenge[..], &[0x87, 204, 0, 15, 0, 0, 0, 1], b"FPCE", &[7; 52]].concat();
+    let mut ack = Vec::new();
+    let (dscp, ecn) = (Dscp::DEFAULT, Ecn::NotEct);
+    Ack { receiver: 9, number: 1, ack: 5, vector: 3, rwnd: None, dscp, ecn, delay: 0, arrival: 0, nonce_sum: 0 }
+        .emit(&mut ack);
+    let bye = vec![0x81, 203, 0, 1, 0, 0, 0, 1];
+    let media = [&[0x80, 96, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1][..], &[0; 60]].concat();
+    vec![challenge, handshakes().swap_remove(1), ack, bye, media, sealed]
+}
+
+/// Whatever passes a cell: no panic, nothing kept but what a client's state has room for, one membership at a time, and no window but a
+/// smaller one written.
+#[test]
+fn a_cells_client_joins_and_leaves_in_turn_whatever_it_and_the_target_send() {
+    use super::guest::{Change, Guest, Standing};
+    use fairpace_rtp::base_station::lower_window;
+    use fairpace_units::{Bytes, Duration, Instant};
+    let packets = of_a_flow();
+    let of = |steps: &[(u8, usize)]| {
+        let mut script = Vec::new();
+        for (direction, n) in steps {
+            script.push(*direction);
+            put_piece(&packets[*n], &mut script);
+        }
+        script
+    };
+    let seeds = [
+        of(&[(0, 0), (1, 1), (0, 4), (1, 2), (0, 4), (0, 3), (1, 2)]),
+        of(&[(0, 5), (1, 1), (0, 4), (1, 2)]),
+        of(&[(0, 0), (1, 2), (0, 3), (0, 4), (1, 2), (0, 5)]),
+    ];
+    Target::new("cell", HERE).seeds(seeds).memory(64 << 10).cases(60_000).run(|bytes| {
+        let mut script = Script::new(bytes);
+        let client = std::net::SocketAddr::from(([192, 0, 2, 1], 9));
+        let data = (Some(Duration::from_millis(50)), Bytes::new(125));
+        let mut guest = Guest::new(0, "call", client, Instant::ZERO, data, Instant::ZERO);
+        let (mut at, mut is_member) = (Instant::ZERO, false);
+        while !script.is_over() {
+            let byte = script.byte();
+            at += Duration::from_millis(u64::from(byte) * 20);
+            let mut packet = script.piece().to_vec();
+            let change = match byte & 1 {
+                0 => guest.on_sent(at, &packet),
+                _ => guest.on_answered(at, &packet),
+            };
+            match change {
+                Change::None => {}
+                Change::Joins => assert!(!std::mem::replace(&mut is_member, true)),
+                Change::Leaves => assert!(std::mem::replace(&mut is_member, false)),
+            }
+            assert_eq!(guest.is_planned(), is_member);
+            assert!(!is_member || guest.visit.standing == Standing::Planned);
+            if byte & 1 == 1 {
+                let written = if is_member { lower_window(&mut packet, 20) } else { 0 };
+                guest.on_told(at, &packet, is_member.then_some(20), written);
+            }
+            guest.judge();
+        }
+    });
+}

@@ -1,12 +1,11 @@
 //! The path of a relay: the simulator's network, told the real time. Everything that is not the
 //! relay's own packets (TCP senders, receivers, their timers) lives in there.
 
-use super::config::RelayConfig;
-use super::sample::{FlowSample, LinkSample, RelaySample};
+use super::sample::{CellSample, FlowSample, LinkSample, RelaySample};
 use fairpace_net::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
-    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
+    Allotted, BOTTLENECK, Delivered, Dropped, Entering, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
     SimError, SimReport,
 };
 use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
@@ -14,35 +13,27 @@ use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
 /// A packet's mark, and its Quick-Start option.
 pub(super) type Marks = (Mark, Option<QsOption>);
 
-/// The flow of the relayed packets; its links have no streams of its own.
-const RELAYED: &str = "relayed";
+/// A place for clients' packets: its flow, its name, the tolerable delay of its data and the size of a full packet.
+pub(super) type PlaceOf = (FlowId, String, (Option<Duration>, Bytes));
 
 pub(super) struct World {
     network: Network,
-    relayed: FlowId,
     /// The simulated flows, in the order of the configuration.
     flows: Vec<(String, FlowId)>,
 }
 
 impl World {
-    pub(super) fn new(config: &RelayConfig) -> Result<World, NetError> {
-        let (hops, route) = config.hops();
-        let mut flows = vec![FlowConfig { route, ..FlowConfig::new(RELAYED, Protocol::External) }];
-        flows.extend(config.flows.iter().cloned());
-        let sim = SimConfig {
-            seed: config.seed,
-            duration: config.duration.unwrap_or(Duration::MAX),
-            hops,
-            flows,
-            ..SimConfig::default()
-        };
-        let network = Network::new(&sim).map_err(|e| config_error(&e))?;
-        let id = |name: &str| network.flow_id(name).unwrap_or_default();
-        Ok(World {
-            relayed: id(RELAYED),
-            flows: config.flows.iter().map(|f| (f.name.clone(), id(&f.name))).collect(),
-            network,
-        })
+    /// The path, and the places of clients in the order of their flows.
+    pub(super) fn new(path: &SimConfig) -> Result<(World, Vec<PlaceOf>), NetError> {
+        let network = Network::new(path).map_err(|e| config_error(&e))?;
+        let (mut places, mut flows) = (Vec::new(), Vec::new());
+        for (id, flow) in (0..).zip(&path.flows) {
+            match flow.protocol {
+                Protocol::External => places.push((id, flow.name.clone(), (flow.delay_bound, flow.packet_size))),
+                _ => flows.push((flow.name.clone(), id)),
+            }
+        }
+        Ok((World { network, flows }, places))
     }
 
     /// `observer` is told of every packet.
@@ -51,16 +42,23 @@ impl World {
     }
 
     /// A packet arrives at the path; not before what was told last.
-    pub(super) fn inject(
-        &mut self,
-        at: Instant,
-        direction: Direction,
-        size: Bytes,
-        (mark, quick_start): Marks,
-        token: u64,
-    ) {
-        let packet = Entering::new(self.relayed, direction, size, token);
+    pub(super) fn inject(&mut self, at: Instant, packet: Entering, (mark, quick_start): Marks) {
         self.network.inject(at, Entering { class: mark.dscp.class(), ecn: mark.ecn, quick_start, ..packet });
+    }
+
+    /// A client's flow is there, and is to have a window.
+    pub(super) fn join(&mut self, at: Instant, flow: FlowId) -> bool {
+        self.network.join(at, flow)
+    }
+
+    /// A client's flow has gone.
+    pub(super) fn leave(&mut self, at: Instant, flow: FlowId) -> bool {
+        self.network.leave(at, flow)
+    }
+
+    /// The windows of the flows that are there, and what they may expect.
+    pub(super) fn windows(&self) -> Vec<Allotted> {
+        self.network.windows()
     }
 
     pub(super) fn advance(&mut self, to: Instant) {
@@ -75,8 +73,8 @@ impl World {
         self.network.take_delivered()
     }
 
-    pub(super) fn take_dropped(&mut self) -> Option<u64> {
-        self.network.take_dropped().map(|d| d.token)
+    pub(super) fn take_dropped(&mut self) -> Option<Dropped> {
+        self.network.take_dropped()
     }
 
     /// The path's record of everything.
@@ -102,7 +100,8 @@ impl World {
             name: name.clone(),
             counts: self.network.counts(*id).copied().unwrap_or_default(),
         };
-        RelaySample { at, forward, back, flows: self.flows.iter().map(flow).collect(), relayed }
+        let flows = self.flows.iter().map(flow).collect();
+        RelaySample { at, forward, back, flows, relayed, cell: CellSample::default() }
     }
 }
 

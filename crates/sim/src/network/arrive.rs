@@ -113,12 +113,12 @@ impl Network {
     /// A packet of somebody else's is ready to be taken.
     fn hand_over(&mut self, at: Instant, packet: &Packet) {
         let Packet { flow, direction, ecn, body, .. } = *packet;
-        let Body::External { token, .. } = body else { return };
+        let Body::External { token, rwnd, .. } = body else { return };
         let quick_start = match packet.quick_start {
             Some(QuickStart::Option(option)) => Some(option),
             Some(QuickStart::Response(_)) | None => None,
         };
-        self.delivered.push_back(Delivered { flow, direction, token, ecn, quick_start, at });
+        self.delivered.push_back(Delivered { flow, direction, token, ecn, quick_start, rwnd, at });
     }
 }
 

@@ -47,6 +47,9 @@ pub struct Delivered {
     pub ecn: Ecn,
     /// Its Quick-Start option as the routers left it, if it entered with one.
     pub quick_start: Option<QsOption>,
+    /// The window that a base station on the way has for its flow, in packets; `None`: nobody said one. Whoever injected the packet
+    /// writes it into the packet's bytes, where these have a place for it.
+    pub rwnd: Option<u32>,
     /// When it came out.
     pub at: Instant,
 }

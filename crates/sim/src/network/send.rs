@@ -81,7 +81,9 @@ impl Network {
                 (flow.counts.produced, flow.counts.overflowed) = (media.produced, media.overflowed);
                 let timers = (media.poll_slow_timer(), media.poll_timer());
                 if media.stopped().is_some() {
-                    self.each_base_station(|station, arq| station.leave(arq, at, i as FlowId));
+                    self.each_base_station(|station, arq| {
+                        station.leave(arq, at, i as FlowId);
+                    });
                 }
                 timers
             }
@@ -192,14 +194,19 @@ impl Network {
                 if self.many && self.sampling.is_some() && !self.flows[i].ended {
                     self.sampled.insert(i as FlowId);
                 }
-                if !self.flows[i].ended {
-                    self.each_base_station(|station, arq| station.join(arq, at, i as FlowId));
+                // Packets from outside come when they come: their driver says when their flow does.
+                if !self.flows[i].ended && !matches!(self.flows[i].endpoint, Endpoint::External) {
+                    self.each_base_station(|station, arq| {
+                        station.join(arq, at, i as FlowId);
+                    });
                 }
                 self.pump(at, i);
             }
             STOP => {
                 self.flows[i].stop();
-                self.each_base_station(|station, arq| station.leave(arq, at, i as FlowId));
+                self.each_base_station(|station, arq| {
+                    station.leave(arq, at, i as FlowId);
+                });
                 self.retire(i as FlowId);
             }
             SAMPLE => self.sample(at),

@@ -1,9 +1,11 @@
-//! The link of a shell: a scenario's `[path]`, or options as mahimahi's shells have them.
+//! The link of a shell: the path of a scenario, of as many hops as it has, or options as mahimahi's shells have them.
 
 use crate::args::Shell as Args;
+use crate::cmd::relay::refuse_plan;
 use crate::error::{Failure, Outcome, code};
 use fairpace_path::{DelayModel, LinkSpec, LossModel, QueueModel, RateModel, Trace, TraceError};
 use fairpace_scenario::{Record, Scenario, sim_config};
+use fairpace_sim::{FlowConfig, HopConfig, Protocol, RouteHop, SimConfig};
 use fairpace_units::{Probability, Rate, RateSpec, parse_rate};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +13,36 @@ use std::sync::Arc;
 /// Larger files are no traces: this is two days of 12 Mbit/s.
 const MAX_TRACE: u64 = 2 << 30;
 
-/// Both ways of a link.
+/// The path between the command and the far end.
 pub(super) struct Link {
     /// For messages.
     pub(super) name: String,
-    /// From the command to the far end.
-    pub(super) up: LinkSpec,
-    /// Back.
-    pub(super) down: LinkSpec,
-    pub(super) seed: u64,
+    hops: Vec<HopConfig>,
+    /// The hops that packets pass from the command to the far end, and at which ports.
+    route: Vec<RouteHop>,
+    seed: u64,
 }
 
 impl Link {
+    /// A link each way.
+    fn pair(name: String, up: LinkSpec, down: LinkSpec, seed: u64) -> Link {
+        Link { name, hops: vec![HopConfig::path(up, down)], route: vec![RouteHop::links(0)], seed }
+    }
+
+    /// The path, with one flow: the command's packets.
+    pub(super) fn path(&self) -> SimConfig {
+        let flow = FlowConfig { route: self.route.clone(), ..FlowConfig::new("shell", Protocol::External) };
+        SimConfig { seed: self.seed, hops: self.hops.clone(), flows: vec![flow], ..SimConfig::default() }
+    }
+
+    /// From the command to the far end, and back, if that is a link each way and nothing else.
+    pub(super) fn links(&self) -> Option<[&LinkSpec; 2]> {
+        match &*self.hops {
+            [HopConfig::Links { forward, back, .. }] => Some([forward, back]),
+            _ => None,
+        }
+    }
+
     /// The link that the command line asks for.
     pub(super) fn read(args: &Args) -> Outcome<Link> {
         match &args.link {
@@ -54,24 +74,20 @@ impl Link {
 
 fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
     let scenario = Scenario::load(file)?;
-    let beyond = [
-        ("[hop]", !scenario.hop.is_empty()),
-        ("satellite", scenario.satellite.is_some()),
-        ("wireless", scenario.wireless.is_some()),
-    ];
-    if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
-        let what = format!("`{}` has a `[{table}]`, and a shell is behind a `[path]`", file.display());
-        return Err(Failure::new(code::SCENARIO, what)
-            .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
-    }
     let seed = seed.unwrap_or_else(|| scenario.seed.get());
     let config = sim_config(&scenario, seed, Record::default())?;
-    let Some([up, down]) = config.only_links() else {
-        let what = format!("`{}` has {} hops, and a shell is behind one", file.display(), config.hops.len());
-        return Err(Failure::new(code::SCENARIO, what)
-            .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
-    };
-    Ok(Link { name: scenario.name.clone(), up: up.clone(), down: down.clone(), seed })
+    if let Some([up, down]) = config.only_links() {
+        return Ok(Link::pair(scenario.name.clone(), up.clone(), down.clone(), seed));
+    }
+    refuse_plan(&config)?;
+    // No flow of the scenario runs: the command's packets go the first one's way, whatever its controller is.
+    let route = config.flows.first().map(|flow| flow.route.clone());
+    let route = route.filter(|route| !route.is_empty()).ok_or_else(|| {
+        let what = format!("`{}` has no flow, so that nothing says which way the command's packets go", file.display());
+        Failure::new(code::SCENARIO, what)
+            .hint("give it one `[[flows]]`: its terminals, user or hops are those of the command's packets")
+    })?;
+    Ok(Link { name: scenario.name.clone(), hops: config.hops, route, seed })
 }
 
 fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link {
@@ -82,12 +98,8 @@ fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link
         loss: loss.or(args.loss).map_or(LossModel::None, LossModel::Bernoulli),
         ..LinkSpec::default()
     };
-    Link {
-        name,
-        up: spec(up, args.up_loss, args.up_queue),
-        down: spec(down, args.down_loss, args.down_queue),
-        seed: args.seed.unwrap_or(1),
-    }
+    let (up, down) = (spec(up, args.up_loss, args.up_queue), spec(down, args.down_loss, args.down_queue));
+    Link::pair(name, up, down, args.seed.unwrap_or(1))
 }
 
 /// `12Mbit/s`, or the name of a trace.

@@ -40,8 +40,16 @@ const LATE: Duration = Duration::from_millis(100);
 pub(super) struct Log(Arc<[Mutex<Option<Way>>; 2]>);
 
 impl Log {
-    /// Creates the files; `links` are those of the way up and of the way down.
-    pub(super) fn create(args: &Args, links: [&LinkSpec; 2], files: &mut Files) -> Outcome<Log> {
+    /// Creates the files; `links` are those of the way up and of the way down, if the path is such a pair.
+    pub(super) fn create(args: &Args, links: Option<[&LinkSpec; 2]>, files: &mut Files) -> Outcome<Log> {
+        let Some(links) = links else {
+            if args.up_log.is_some() || args.down_log.is_some() {
+                let what =
+                    "`--up-log` and `--down-log` are of one link, and this path has several hops or another medium";
+                return Err(Failure::usage(what).hint("leave them out; `--pcap` and `--report` take any path"));
+            }
+            return Ok(Log(Arc::new([Mutex::new(None), Mutex::new(None)])));
+        };
         let mut way = |name: &str, path: &Option<PathBuf>, link: &LinkSpec| {
             let Some(path) = path else { return Ok(None) };
             let file = files.create(path)?;

@@ -31,6 +31,9 @@ const SUBTYPE: u8 = 3;
 /// Bytes of the packet.
 pub const LEN: usize = 36;
 
+/// Where an ACK has its window, behind header, SSRC, name, report number and the vector.
+pub(crate) const RWND: usize = 20;
+
 /// An rwnd that says nothing.
 const NOT_SAID: u16 = u16::MAX;
 
