@@ -123,6 +123,8 @@ pub struct TcpSender {
     /// False until the first cut: then even the first segment may be fast-retransmitted.
     recover_set: bool,
     mode: Mode,
+    /// A recovery of SACK has ended, and nothing has been cut since.
+    recovered: bool,
     /// The window that `recover` ends was cut by a mark: its losses are still to be repaired.
     cut_by_mark: bool,
     /// The next new data tells the receiver of a cut.
@@ -174,6 +176,7 @@ impl TcpSender {
             mode: Mode::Open,
             recover: 0,
             recover_set: false,
+            recovered: false,
             cut_by_mark: false,
             cwr_due: false,
             silenced: false,
@@ -254,16 +257,16 @@ impl TcpSender {
             }
         }
         if self.is_linux_sack() {
-            self.wait_for_reordered(now);
+            self.wait_for_reordered(now, advances);
         }
     }
 
     /// [RFC 8985 §6.2 step 5] a hole below a SACK is a loss after an eighth of the smoothed RTT, which Linux allows for
-    /// reordering until there are DupThresh SACKs.
-    fn wait_for_reordered(&mut self, now: Instant) {
+    /// reordering until there are DupThresh SACKs. `advances`: the hole that was waited for is filled.
+    fn wait_for_reordered(&mut self, now: Instant, advances: bool) {
         if self.mode != Mode::Open || self.scoreboard.sacked() == 0 {
             self.reorder_at = Instant::NEVER;
-        } else if self.reorder_at == Instant::NEVER {
+        } else if advances || self.reorder_at == Instant::NEVER {
             self.reorder_at = now + self.rto.srtt().unwrap_or_default() / 8;
         }
     }
@@ -509,7 +512,9 @@ impl TcpSender {
     /// A loss has been found: the window is cut. [RFC 6582 §3.2 step 2] duplicates of a window that was cut before mean nothing
     /// new, but losses of one that a mark has cut are repaired.
     fn on_loss(&mut self, now: Instant) {
-        if !self.is_new_window() {
+        // SACK's recovery point ends with its recovery [RFC 6675 §5]: a loss of the very next segment is a new one.
+        let is_next = self.recovered && self.snd_una == self.recover;
+        if !is_next && !self.is_new_window() {
             if self.cut_by_mark {
                 self.enter_recovery(now);
                 self.cut_by_mark = false;
@@ -618,6 +623,7 @@ impl TcpSender {
         };
         self.ssthresh = left.max(2.0);
         self.recover = self.snd_max;
+        self.recovered = false;
         self.recover_set = true;
         self.cut_by_mark = false;
         self.cwr_due = self.params.ecn;
@@ -631,7 +637,10 @@ impl TcpSender {
             TcpVariant::Reno => self.open_window(),
             // [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
             TcpVariant::NewReno => self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
-            TcpVariant::Sack => self.cwnd = self.ssthresh,
+            TcpVariant::Sack => {
+                self.cwnd = self.ssthresh;
+                self.recovered = true;
+            }
         }
     }
 

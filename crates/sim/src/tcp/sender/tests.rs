@@ -231,6 +231,26 @@ fn two_losses_in_a_window_reno_times_out_newreno_takes_two_rounds_sack_one() {
 }
 
 #[test]
+fn a_sack_recovery_that_is_over_leaves_no_point_below_which_losses_wait_for_the_timer() {
+    // 14 of the round at 300 ms is lost; its recovery begins at 400 ms with 32 as what was never sent, and 32 is the first segment
+    // that leaves in it. At 500 ms all below 32 has arrived, the recovery is over, and 32 is missing.
+    let mut p = Pair::new(exact(TcpVariant::Sack), u32::MAX, &[(14, 0), (32, 0)]);
+    p.run_until(1_500);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 32)]);
+    assert_eq!((p.tx.counters().timeouts, p.tx.counters().fast_retransmits), (0, 2));
+}
+
+#[test]
+fn a_loss_and_a_mark_in_one_window_cut_it_once_for_sack_too() {
+    // 14 is lost and 20 marked in the round of 16 at 300 ms. The echo goes on until the first segment with CWR has come, behind the
+    // retransmission that ends the recovery.
+    let mut p = marked(TcpVariant::Sack, &[20], &[(14, 0)]);
+    p.run_until(650);
+    assert_eq!((p.tx.counters().fast_retransmits, p.tx.counters().timeouts), (1, 0));
+    assert!(p.tx.ssthresh() >= 8.0 && p.tx.cwnd() >= 8.0, "{} {}", p.tx.ssthresh(), p.tx.cwnd());
+}
+
+#[test]
 fn newreno_sends_one_lost_segment_per_partial_ack() {
     let mut p = Pair::new(exact(TcpVariant::NewReno), u32::MAX, &[(14, 0), (17, 0), (20, 0)]);
     p.run_until(700);
@@ -322,6 +342,30 @@ fn linux_needs_one_sack_and_an_eighth_of_the_round_trip_where_the_rfc_waits_for_
     assert_eq!(run(true), (vec![(212, 2)], 0, 4));
     let (sent, timeouts, all) = run(false);
     assert!(sent[0].0 > 300 && timeouts == 1 && all == 4, "{sent:?}");
+}
+
+#[test]
+fn linux_waits_anew_for_the_hole_behind_one_that_was_filled_late() {
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &[]);
+    p.run_until(350);
+    assert_eq!(p.tx.acknowledged(), 14);
+    let at = |us: u64| Instant::from_nanos(us * 1_000);
+    let sacked = |next, start, end| {
+        let mut ack = TcpAck { next, ..TcpAck::default() };
+        ack.sack[0] = Range { start, end };
+        ack
+    };
+    // 14 is overtaken by 15, and comes before an eighth of 100 ms is over; 16 is the hole then.
+    p.tx.on_ack(at(400_000), &sacked(14, 15, 16));
+    assert_eq!(p.tx.poll_timer(), at(412_500));
+    p.tx.on_ack(at(410_000), &sacked(16, 17, 18));
+    let due = at(410_000) + p.tx.srtt().unwrap() / 8;
+    assert_eq!(p.tx.poll_timer(), due);
+    p.tx.on_timer(at(412_500));
+    assert_ne!(p.tx.phase(), TcpPhase::Recovery);
+    p.tx.on_timer(due);
+    assert_eq!(p.tx.phase(), TcpPhase::Recovery);
+    assert_eq!(p.tx.poll_transmit(due).map(|s| (s.seq, s.retransmission)), Some((16, true)));
 }
 
 #[test]
