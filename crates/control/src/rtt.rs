@@ -209,6 +209,13 @@ mod tests {
     }
 
     #[test]
+    fn no_sample_is_below_the_floor() {
+        let mut e = RttEstimator::new(RttParams::default());
+        assert_eq!(e.sample(Duration::from_micros(10), Duration::ZERO), Some(ms(1)));
+        assert_eq!((e.srtt(), e.min()), (Some(ms(1)), Some(ms(1))));
+    }
+
+    #[test]
     fn raps_gains_by_hand() {
         let mut e = RttEstimator::new(RttParams { alpha: 0.5, beta: 0.5, initial_var: 0.0, ..RttParams::default() });
         let rto =

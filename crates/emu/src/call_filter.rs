@@ -118,6 +118,7 @@ const ANY: &[c_long] = &[
     libc::SYS_writev,
     libc::SYS_close,
     libc::SYS_lseek,
+    libc::SYS_ftruncate,
     libc::SYS_fstat,
     libc::SYS_fsync,
     libc::SYS_fdatasync,

@@ -152,6 +152,7 @@ impl Relay {
                 client: None,
                 seen: Instant::ZERO,
                 hearing: Hearing::default(),
+                shown: None,
                 guest: None,
                 turn: 0,
             })

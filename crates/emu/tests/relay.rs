@@ -213,6 +213,28 @@ fn a_stranger_does_not_take_a_talking_clients_place() {
 }
 
 #[test]
+fn who_has_shown_that_it_hears_has_its_place_back_after_a_pause() {
+    let stream = [&[7_u8; 1_000][..]; 20];
+    let ((), report) = Bench::with(
+        Ipv4Addr::LOCALHOST.into(),
+        |_| {},
+        |b| {
+            b.exchange(&[1; 38], &[&challenge(7)]);
+            assert_eq!(b.exchange(&echo(7), &stream).len(), 20);
+            b.pause(2_100);
+            let mut stranger = UdpSocket::connect(b.client.peer().unwrap(), Buffers::default(), b.clock).unwrap();
+            stranger.send(None, b"mine now", NORMAL);
+            assert_eq!(b.collect(Duration::from_millis(60)).len(), 1, "a place that is silent is free");
+            // At once, and without showing anything again.
+            assert_eq!(b.exchange(&[1; 38], &stream).len(), 20);
+            stranger.send(None, b"mine still", NORMAL);
+            assert_eq!(b.collect(Duration::from_millis(60)).len(), 0);
+        },
+    );
+    assert_eq!((report.clients, report.strangers), (3, 1));
+}
+
+#[test]
 fn memory_is_bounded_and_running_out_of_it_makes_the_run_invalid() {
     let change = |c: &mut RelayConfig| {
         c.memory = Bytes::new(5_000);

@@ -25,7 +25,7 @@ pub use config::ReceiveConfig;
 use fairpace_media::FrameSink;
 use fairpace_rtp::frames::FrameAssembler;
 use fairpace_rtp::packet::{self, Packet};
-use fairpace_rtp::{MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession};
+use fairpace_rtp::{MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, What};
 use fairpace_units::{Bytes, Duration, Instant};
 use forwarding::Forwarding;
 pub use many::{Hall, HallReport, MOST_PLACES};
@@ -276,6 +276,7 @@ impl Port {
             ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
             one_by_one: true,
             ask_proof: config.key.is_none(),
+            keyed: config.key.is_some(),
             ..config.session.clone()
         };
         let now = clock.now();
@@ -742,8 +743,12 @@ impl<P: DerefMut<Target = Port>> Serving<P> {
                         (Some(_), None) => None,
                         (None, _) => Some(d.bytes),
                     };
-                    if let Some(bytes) = sealed {
-                        port.outbox.push(socket, now, bytes, mark, d.to);
+                    match sealed {
+                        // An answer decides whether anything is sent at all: a router that drops a batch for a large report in it does
+                        // not take it along.
+                        Some(bytes) if d.what == What::Echo => port.outbox.push_alone(socket, now, bytes, mark, d.to),
+                        Some(bytes) => port.outbox.push(socket, now, bytes, mark, d.to),
+                        None => {}
                     }
                 }
                 Out::Wait(until) => {

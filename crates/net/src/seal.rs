@@ -356,11 +356,14 @@ impl ReceiverSeal {
         own
     }
 
-    /// The end of a sender that has gone gives back which challenges it has heard: none of them is heard again. No keys remain.
-    pub(crate) fn take_back(&mut self, own: &mut ReceiverSeal) {
+    /// The end of a sender that has gone gives back which challenges it has heard: none of them is heard again. No keys remain, nor
+    /// the random bits that some were made of: `draw` gives others, without which the sender has to ask with a salt of another session.
+    pub(crate) fn take_back(&mut self, own: &mut ReceiverSeal, mut draw: impl FnMut() -> Option<Salt>) {
         for session in std::mem::take(&mut own.sessions) {
-            let Session { address, salt, own, ssrcs, heard, .. } = session;
-            self.asking.put(address, salt, own, ssrcs, heard);
+            let Session { address, salt, ssrcs, heard, .. } = session;
+            if let Some(fresh) = draw() {
+                self.asking.put(address, salt, fresh, ssrcs, heard);
+            }
         }
         for (from, asker) in own.asking.take_all() {
             self.asking.put(from, asker.salt, asker.own, asker.ssrcs, asker.heard);

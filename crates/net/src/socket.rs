@@ -68,7 +68,7 @@ pub struct UdpSocket {
     v4_too: bool,
 }
 
-/// A flood of forged messages must not look like a refusal of the device: a packet is tried so many times more.
+/// A flood of forged messages must not look like a refusal of this machine: a packet is tried so many times more.
 const MOST_HINTS: u32 = 8;
 /// A mark that so many calls in a row had becomes the socket's own: a message per packet makes the kernel look the route
 /// up again.
@@ -280,15 +280,16 @@ impl UdpSocket {
         self.hint = path_mtu(&self.socket, self.v6).or(self.hint);
     }
 
-    /// As [`sendmsg_once`](Self::sendmsg_once), past messages that wait: what the device itself refuses, it refuses each time.
+    /// As [`sendmsg_once`](Self::sendmsg_once), past messages that wait: what this machine itself refuses, it refuses each time.
     fn sendmsg(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark, segment: Option<u16>) -> Result<(), Errno> {
         let mut result = self.sendmsg_once(to, bytes, mark, segment);
         for _ in 0..MOST_HINTS {
-            if self.connected.is_none() || result != Err(Errno::EMSGSIZE) {
+            let Err(told) = result else { break };
+            if self.connected.is_none() || !may_be_news(told) {
                 break;
             }
             result = self.sendmsg_once(to, bytes, mark, segment);
-            if result != Err(Errno::EMSGSIZE) {
+            if told == Errno::EMSGSIZE && result != Err(told) {
                 self.note_hint();
             }
         }
@@ -467,6 +468,7 @@ impl DatagramIo for UdpSocket {
                 self.note_hint();
                 return RecvOutcome::Hint;
             }
+            Err(e) if self.connected.is_some() && may_be_news(e) => return RecvOutcome::Hint,
             Err(e) => return RecvOutcome::Failed(e),
         };
         let (mark, stamp) = self.note_control(&messages);
@@ -512,6 +514,23 @@ impl DatagramIo for UdpSocket {
     fn counters(&self) -> SocketCounters {
         self.counters
     }
+}
+
+/// Whether a call to a connected socket fails so for an ICMP message about an earlier packet, and has not been tried: Linux's
+/// words for the types and codes of destination unreachable, parameter problem and their likes of ICMPv6. A refused port is
+/// [`SendOutcome::Refused`].
+const fn may_be_news(e: Errno) -> bool {
+    matches!(
+        e,
+        Errno::EMSGSIZE
+            | Errno::ENETUNREACH
+            | Errno::EHOSTUNREACH
+            | Errno::EHOSTDOWN
+            | Errno::ENONET
+            | Errno::ENOPROTOOPT
+            | Errno::EPROTO
+            | Errno::EACCES
+    )
 }
 
 fn bind_error(address: SocketAddr, e: std::io::Error) -> NetError {

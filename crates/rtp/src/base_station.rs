@@ -58,7 +58,7 @@ fn sign(app: &App<'_>) -> Option<Sign> {
         Ok(Some(Message::Challenge(c))) => {
             Some(Sign::Asked { media: c.media.1, takes_window: c.form == Request::SackVector })
         }
-        Ok(Some(Message::Echo(e))) => (!e.busy).then_some(Sign::LetIn),
+        Ok(Some(Message::Echo(e))) => (!e.busy && !e.taken).then_some(Sign::LetIn),
         Ok(None) | Err(_) => None,
     }
 }

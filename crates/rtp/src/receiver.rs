@@ -153,11 +153,11 @@ impl ReceiverSession {
             next_number: secret.value(Purpose::FirstSequence, 0, 0) as u32,
             recovery: Recovery::default(),
             requests: Requests::new(config.nack.then_some(config.nack_deadline)),
+            place: Place::new(config.keyed),
             config,
             secret,
             now: Instant::ZERO,
             promise: Promise::default(),
-            place: Place::default(),
             sources: Sources::default(),
             feedback: ReceiverHalf::new(pace),
             reports: Reporting::new(rtcp::REORDERING),
@@ -503,9 +503,7 @@ impl ReceiverSession {
         let quick_start = (self.config.quick_start && compound.into_iter().any(is_asked)).then_some(came);
         let free = self.may_speak(now, from);
         let is_peer = self.place.is_held_by(from);
-        if is_peer && compound.is_full() {
-            self.reports.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
-        }
+        let mut full = (is_peer && compound.is_full()).then(|| Bytes::new(len as u64) + self.config.ip_overhead);
         let mut asked = false;
         for packet in compound {
             match packet {
@@ -544,8 +542,14 @@ impl ReceiverSession {
                     {
                         p.heard = now;
                     }
+                    let mut is_own = self.place.announced_media() == Some(ssrc);
                     if let Some((_, _, source)) = self.sources.source_mut(ssrc) {
+                        is_own = true;
                         source.on_sender_report(now, info.ntp);
+                    }
+                    // Others, in its name, have no say in how often reports leave.
+                    if let Some(size) = full.take_if(|_| is_own) {
+                        self.reports.on_received(size);
                     }
                 }
                 // A sender may leave before its first frame: the stream that it announced is its own too.

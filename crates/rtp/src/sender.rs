@@ -97,6 +97,8 @@ enum Phase {
 
 /// Challenges: three, then 1 s, 2 s and 4 s of patience. RFC 8085 §3.1.1: 1 s before any RTT is known.
 const TRIES: u32 = 3;
+/// So many where the receiver says that it is busy, 15 s: a sender that was killed keeps its place for 13 s from another of its machine.
+const BUSY_TRIES: u32 = 5;
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A sending session. See the crate's documentation for the driver's contract.
@@ -428,12 +430,12 @@ impl SenderSession {
         if now < next {
             return self.step_unanswered(now, tries, next);
         }
-        if tries >= TRIES {
+        if tries >= if self.admitting.is_busy() { BUSY_TRIES } else { TRIES } {
             self.end(StopReason::Unreachable);
             return Step::Again;
         }
         self.admitting.ask_both();
-        self.phase = Phase::Challenging(tries + 1, now + FIRST_PATIENCE * (1 << tries));
+        self.phase = Phase::Challenging(tries + 1, now + FIRST_PATIENCE * (1 << tries.min(TRIES - 1)));
         Step::Again
     }
 

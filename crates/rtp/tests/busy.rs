@@ -54,7 +54,12 @@ struct Two {
 impl Two {
     /// The first has run for 2 s.
     fn begun() -> Two {
-        let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+        Two::begun_at(ReceiverConfig::default())
+    }
+
+    fn begun_at(receiver: ReceiverConfig) -> Two {
+        let flow = flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0));
+        let mut p = Pair::new(sender_config(), receiver, flow, ms(50));
         p.strangers = Some(Vec::new());
         p.run_until(at(2.0));
         Two::beside(p)
@@ -103,17 +108,17 @@ impl Two {
 #[test]
 fn a_second_sender_is_told_that_the_receiver_serves_another_one() {
     let mut two = Two::begun();
-    two.run_until(at(10.0));
+    two.run_until(at(18.0));
     let news: Vec<_> = two.told.iter().filter(|e| e.1 == SenderEvent::ReceiverBusy).collect();
     assert!(news.len() == 1 && news[0].0 < at(2.05), "{news:?}");
-    // Seven seconds after its first challenge, as where nobody answers.
+    // Fifteen seconds after its first challenge, where nobody answers seven.
     let stopped = two.stopped();
-    assert!(matches!(stopped[..], [(when, StopReason::Busy)] if when >= at(9.0) && when < at(9.05)), "{stopped:?}");
-    assert_eq!(two.left, [What::Challenge; 6]);
+    assert!(matches!(stopped[..], [(when, StopReason::Busy)] if when >= at(17.0) && when < at(17.05)), "{stopped:?}");
+    assert_eq!(two.left, [What::Challenge; 10]);
     assert_eq!((two.p.receiver.peer(), two.p.stopped), (Some(SENDER.parse().unwrap()), None));
-    assert!(two.p.received.last().is_some_and(|g| g.arrived > at(9.9)), "the first goes on");
+    assert!(two.p.received.last().is_some_and(|g| g.arrived > at(17.9)), "the first goes on");
     // To each challenge of the normal class; no longer than that, and nothing of the receiver is in it.
-    assert_eq!(two.busy.len(), 3);
+    assert_eq!(two.busy.len(), 5);
     for bytes in &two.busy {
         let Some(Message::Echo(e)) = message(bytes) else { panic!("an echo") };
         assert_eq!((bytes.len(), e.receiver, e.next_report, e.rwnd), (LEN, 0, 0, None));
@@ -121,11 +126,11 @@ fn a_second_sender_is_told_that_the_receiver_serves_another_one() {
     }
 }
 
-/// The second's machine is the first's: the first may have been started again, on another port. The last packet of the first comes at 5.05 s,
-/// the last challenge of the second at 5 s: it has waited for more than 2 s when the place is free.
+/// The second's machine is the first's: with a key it can be the first only, started again, on another port. The last packet of the first
+/// comes at 5.05 s, the last challenge of the second at 5 s: it has waited for more than 2 s when the place is free.
 #[test]
-fn a_second_sender_of_the_same_machine_has_the_place_as_soon_as_the_first_has_gone() {
-    let mut two = Two::begun();
+fn with_a_key_a_sender_of_the_same_machine_has_the_place_as_soon_as_the_first_has_gone() {
+    let mut two = Two::begun_at(ReceiverConfig { keyed: true, ..ReceiverConfig::default() });
     two.from = "192.0.2.1:6000".parse().unwrap();
     two.run_until(at(5.0));
     two.p.forward.disturb = Box::new(|_, _| vec![]);
@@ -134,6 +139,44 @@ fn a_second_sender_of_the_same_machine_has_the_place_as_soon_as_the_first_has_go
     two.run_until(at(7.2));
     assert!(two.second.is_validated());
     assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(two.from), vec![]));
+}
+
+/// A neighbour behind the same router asks again and again, hears what it is told, and shows it, while the first has nothing to send but
+/// its reports, or is not heard for 12 s.
+#[test]
+fn a_neighbour_of_the_same_address_takes_no_place_in_a_pause() {
+    for pauses in [true, false] {
+        let mut two = Two::begun();
+        two.from = "192.0.2.1:6000".parse().unwrap();
+        let fps = two.p.fps;
+        if pauses {
+            two.p.fps = 0;
+        } else {
+            two.p.forward.disturb = Box::new(|_, _| vec![]);
+        }
+        for n in 0..12_u64 {
+            two.second = another(100 + n);
+            two.run_until(at(3.0 + n as f64));
+            assert_eq!(two.p.receiver.peer(), Some(SENDER.parse().unwrap()), "{pauses}: {n} s");
+        }
+        (two.p.fps, two.p.forward.disturb) = (fps, Box::new(|_, w| vec![(ms(0), w)]));
+        two.p.run_until(at(20.0));
+        assert!(two.p.received.last().is_some_and(|got| got.arrived > at(19.5)), "{pauses}: {:?}", two.p.stopped);
+    }
+}
+
+/// The first is killed, and another one begins at once on another port, without a key: it asks for as long as that takes. The last packet of the
+/// first comes at 2.05 s.
+#[test]
+fn without_a_key_a_sender_of_the_same_machine_has_the_place_after_thirteen_seconds() {
+    let mut two = Two::begun();
+    two.from = "192.0.2.1:6000".parse().unwrap();
+    two.p.forward.disturb = Box::new(|_, _| vec![]);
+    two.second = another(100);
+    two.run_until(at(14.9));
+    assert!(!two.second.is_validated() && two.stopped().is_empty());
+    two.run_until(at(15.4));
+    assert_eq!((two.second.is_validated(), two.p.receiver.peer()), (true, Some(two.from)));
 }
 
 /// Challenges from that machine whose answers nobody there sees.
@@ -292,7 +335,7 @@ fn one_by_one() -> Two {
 }
 
 fn one_by_one_with(forward: Disturb) -> Two {
-    let config = ReceiverConfig { one_by_one: true, ..ReceiverConfig::default() };
+    let config = ReceiverConfig { one_by_one: true, keyed: true, ..ReceiverConfig::default() };
     let flow = flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0));
     let mut p = Pair::new(sender_config(), config, flow, ms(50));
     p.strangers = Some(Vec::new());

@@ -123,6 +123,30 @@ fn losses_that_a_receiver_hides_count_as_lost_and_the_rate_does_not_rise() {
     assert!(none.iter().all(|n| *n == 0), "{none:?}");
 }
 
+/// Each DLSR is made so long that 1 ms of the path's 100 is left.
+#[test]
+fn a_receiver_that_says_it_held_each_report_makes_no_path_shorter() {
+    let mut p = lda(&[("t_rtcp", "500ms")]);
+    p.back.disturb = Box::new(|now, mut w| {
+        // The first block of a report stands behind its SSRC; LSR and DLSR are its last two words.
+        if w.what == What::Report && w.bytes.len() >= 32 && w.bytes[0] & 0x1f > 0 {
+            let word = |at: usize| u32::from_be_bytes(w.bytes[at..at + 4].try_into().unwrap());
+            if word(24) != 0 {
+                let arrives = now + ms(50);
+                let longer = (arrives.since(at(0.0)).as_secs_f64() * 65_536.0) as u32;
+                let dlsr = longer.wrapping_sub(word(24)).wrapping_sub(66);
+                w.bytes[28..32].copy_from_slice(&dlsr.to_be_bytes());
+            }
+        }
+        vec![(ms(0), w)]
+    });
+    p.run_until(at(20.0));
+    assert_eq!(p.stopped, None);
+    let told = p.sender.stats().report_rtt.unwrap();
+    assert!(told < ms(3), "the lie has come: {told:?}");
+    assert!(p.sender.flow().srtt().unwrap() >= ms(50), "{:?}", p.sender.flow().srtt());
+}
+
 #[test]
 fn a_report_that_comes_again_is_refused() {
     let mut p = lda(&[("t_rtcp", "500ms")]);

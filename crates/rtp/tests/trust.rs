@@ -113,6 +113,113 @@ fn a_responder_answers_a_request_with_at_most_three_times_its_bytes() {
     }
 }
 
+/// The answer to a challenge, if these bytes are one.
+fn answer(bytes: &[u8]) -> Option<Echo> {
+    let Some(Rtcp::App(app)) = Compound::parse(bytes).ok()?.next() else { return None };
+    let Ok(Some(Message::Challenge(challenge))) = Message::parse(&app) else { return None };
+    Some(Echo {
+        receiver: 5,
+        token: challenge.token,
+        dscp: Default::default(),
+        ecn: Ecn::NotEct,
+        delay: Duration::ZERO,
+        rwnd: None,
+        feedback_interval: Duration::ZERO,
+        next_report: 0,
+        taken: false,
+        fec: false,
+        busy: false,
+        ends: false,
+        show: false,
+    })
+}
+
+fn hear(s: &mut SenderSession, now: Instant, echo: &Echo) {
+    let mut bytes = Vec::new();
+    echo.emit(&mut bytes);
+    s.handle_datagram(now, &bytes, Default::default(), Ecn::NotEct);
+}
+
+/// Each challenge is answered by TAKEN with another number, before the session and while it runs.
+#[test]
+fn a_receiver_that_takes_no_proof_gets_no_more_challenges_for_it() {
+    for begun in [false, true] {
+        let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+        let (mut asked, mut number) = (0, 0);
+        for ms in 0..5_000_u64 {
+            let now = Instant::from_nanos(ms * 1_000_000);
+            if ms % 40 == 0 {
+                // Nothing tells of them: they are asked about.
+                s.push_frame(now, fairpace_rtp::Frame { data: vec![0; 100], timestamp_90k: 90 * ms as u32, key: true });
+            }
+            for (what, bytes) in drain(&mut s, now).0 {
+                let Some(echo) = answer(&bytes).filter(|_| what == What::Challenge) else { continue };
+                (asked, number) = (asked + 1, number + 1);
+                let taken = !(begun && ms == 0);
+                hear(&mut s, now, &Echo { taken, next_report: number, ..echo });
+            }
+        }
+        assert_eq!(s.is_validated(), begun);
+        assert!(asked > 2 && asked <= 30, "{asked} in 5 s, begun: {begun}");
+    }
+}
+
+/// The path's round trip is 100 ms. Whatever the receiver says that it held the answer, no more than half of that is believed; an
+/// honest one that held the first answer is asked again, and measured.
+#[test]
+fn a_receiver_that_says_it_held_the_answer_makes_no_path_shorter() {
+    let after = |round_trip: &[u64], delays: &[Duration]| {
+        let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+        let mut now = at(0.0);
+        for (round_trip, delay) in round_trip.iter().zip(delays) {
+            let asked = drain(&mut s, now).0;
+            now += ms(*round_trip);
+            for (_, bytes) in asked {
+                if let Some(echo) = answer(&bytes) {
+                    hear(&mut s, now, &Echo { delay: *delay, ..echo });
+                }
+            }
+        }
+        let validated = core::iter::from_fn(|| s.next_event()).find_map(|e| match e {
+            SenderEvent::PeerValidated { srtt, .. } => Some(srtt),
+            _ => None,
+        });
+        validated.unwrap()
+    };
+    for lie in [Duration::from_micros(99_900), ms(100), Duration::from_secs(3_600)] {
+        assert_eq!(after(&[100, 100], &[lie, lie]), ms(50), "{lie:?}");
+    }
+    assert_eq!(after(&[2_005, 5], &[ms(2_000), Duration::ZERO]), ms(5));
+    assert_eq!(after(&[105], &[ms(5)]), ms(100));
+}
+
+/// Large reports in the name of a sender whose SSRC nobody knows.
+#[test]
+fn forged_reports_do_not_make_a_receivers_own_rare() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let mut forged = Vec::new();
+    rtcp::emit_receiver_report(&mut forged, 9, &[rtcp::ReportBlock::default(); 31]);
+    for ssrc in 0..90_u32 {
+        rtcp::emit_receiver_report(&mut forged, ssrc, &[rtcp::ReportBlock::default(); 31]);
+    }
+    assert!(forged.len() > 60_000);
+    let when = Rc::new(RefCell::new(Vec::new()));
+    let seen = when.clone();
+    p.back.disturb = Box::new(move |now, w| {
+        if w.what == What::Report {
+            seen.borrow_mut().push(now);
+        }
+        vec![(ms(0), w)]
+    });
+    for tenth in 0..400_u32 {
+        p.run_until(at(f64::from(tenth) / 10.0));
+        p.receiver.handle_datagram(p.now, &forged, Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+    }
+    let when = when.borrow();
+    let longest = when.windows(2).map(|w| w[1].since(w[0])).max();
+    assert!(when.len() >= 5 && longest < Some(ms(7_500)), "{} reports, {longest:?} apart", when.len());
+}
+
 #[test]
 fn a_token_answers_once_and_only_if_it_is_ours() {
     let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(1));
@@ -532,10 +639,12 @@ fn an_address_that_is_not_allowed_gets_no_answer_and_no_place() {
     assert_eq!(ask("203.0.113.200:1").1, Some("203.0.113.200:1".parse().unwrap()));
 }
 
-/// The last sender is killed at 2 s; what it sent last arrives 50 ms later. One of another port of its machine has to show that it is there.
+/// The last sender is killed at 2 s; what it sent last arrives 50 ms later. One of another port of its machine, which has the key, has to
+/// show that it is there.
 #[test]
 fn a_challenge_from_another_port_is_answered_as_soon_as_the_place_is_free() {
-    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let config = ReceiverConfig { keyed: true, ..ReceiverConfig::default() };
+    let mut p = Pair::new(sender_config(), config, flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0)), ms(50));
     p.run_until(at(2.0));
     p.forward.disturb = Box::new(|_, _| vec![]);
     p.run_until(at(3.0));

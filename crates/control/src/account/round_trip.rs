@@ -164,3 +164,29 @@ impl RoundTrip {
         self.rto = self.estimator.rto(&self.rules).saturating_mul(backoff).min(self.rules.max);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Instant {
+        Instant::from_secs_f64(seconds)
+    }
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn a_report_on_what_left_before_a_sleep_measures_no_round_trip() {
+        let mut r = RoundTrip::new(RttParams::default(), RtoParams::default(), ms(25));
+        r.on_stall(at(100.0));
+        assert_eq!(r.on_report(at(101.0), Some(ms(5_000))), 0);
+        assert_eq!(r.srtt(), None);
+        // Nor one that consent would not have lasted for.
+        assert_eq!(r.on_report(at(200.0), Some(ms(30_001))), 0);
+        assert_eq!(r.srtt(), None);
+        assert_eq!(r.on_report(at(201.0), Some(ms(500))), 0);
+        assert_eq!(r.srtt(), Some(ms(500)));
+    }
+}

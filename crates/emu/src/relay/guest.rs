@@ -35,6 +35,8 @@ pub const LEFT_AFTER: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// And without anything for so long the client is gone.
 const GONE_AFTER: Duration = Duration::from_secs(2);
+/// A client that has left the plan is in none for so long: each change is a plan for all, and a client could ask for one at each round trip.
+const AGAIN: Duration = Duration::from_secs(1);
 /// A window that was lowered need not have reached its sender before.
 const REACHES_SENDER: Duration = Duration::from_secs(1);
 /// The least timeout of a sender [RFC 5681; `docs/controllers/aimd.md`]: without an acknowledgement for so long it may take what is
@@ -155,6 +157,8 @@ pub(super) struct Guest {
     /// The SSRC of its media.
     media: Option<u32>,
     said_bye: Option<Instant>,
+    /// When it left the plan last.
+    unplanned: Option<Instant>,
     /// The window before the one that was told last, and since when that is so: for a while it may still count.
     before: Option<(u32, Instant)>,
     /// The largest number acknowledged to it, the lowest 16 bits, and when that last grew.
@@ -193,6 +197,7 @@ impl Guest {
             in_plan: false,
             media: None,
             said_bye: None,
+            unplanned: None,
             before: None,
             acknowledged: None,
             interval: (0, 0),
@@ -261,6 +266,7 @@ impl Guest {
                 Sign::LetIn | Sign::Acknowledged(_)
                     if matches!(self.visit.standing, Standing::Asking | Standing::Planned)
                         && !self.in_plan
+                        && self.unplanned.is_none_or(|left| at.since(left) >= AGAIN)
                         && self.said_bye.is_none() =>
                 {
                     self.visit.standing = Standing::Planned;
@@ -288,6 +294,7 @@ impl Guest {
         self.settle(at);
         self.in_plan = false;
         self.planned_since = None;
+        self.unplanned = Some(at);
         Change::Leaves
     }
 

@@ -74,6 +74,11 @@ impl Hearing {
         Hearing { mask: mask.unwrap_or(0), own_lost: mask.is_none(), ..Hearing::default() }
     }
 
+    /// Whether the client has shown that it hears.
+    pub(super) const fn has_heard(&self) -> bool {
+        self.heard
+    }
+
     /// A packet came from the client. Its cookie is the listener's afterwards.
     pub(super) fn on_received(&mut self, bytes: &mut [u8]) {
         if !self.heard {

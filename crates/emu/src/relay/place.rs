@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub(super) client: Option<SocketAddr>,
     pub(super) seen: Instant,
     pub(super) hearing: Hearing,
+    /// The client before, if it had shown that it hears.
+    pub(super) shown: Option<(SocketAddr, Hearing)>,
     /// Of a cell: what is known of the client that is there.
     pub(super) guest: Option<Guest>,
     /// How many clients it has had: packets under way of an earlier one count for nobody.
@@ -45,7 +47,7 @@ pub(super) struct Places(pub(super) Vec<Place>);
 
 impl Places {
     /// The place of a client, which is one of its own from now on. Without a free one it takes that of the client that has been silent
-    /// longest, if that is long enough.
+    /// longest, if that is long enough. A client that had shown that it hears, and paused, has its place back from one that has shown nothing.
     pub(super) fn admit(&mut self, config: &RelayConfig, from: SocketAddr, at: Instant) -> Admission {
         if let Some(i) = self.0.iter().position(|place| place.client == Some(from)) {
             if let Some(place) = self.0.get_mut(i) {
@@ -57,23 +59,44 @@ impl Places {
         if !config.peers.is_empty() && !config.peers.iter().any(is_peer) {
             return Admission::Refused;
         }
+        let is_full = self.0.iter().all(|place| place.client.is_some());
+        let is_back = |p: &Place| {
+            is_full && !p.hearing.has_heard() && p.shown.as_ref().is_some_and(|(client, _)| *client == from)
+        };
+        if let Some(i) = self.0.iter().position(is_back)
+            && let Some(place) = self.0.get_mut(i)
+            && let Some((_, hearing)) = place.shown.take()
+        {
+            place.take(from, at, hearing);
+            return Admission::New(i);
+        }
         let silence = |place: &Place| match (place.client, &place.guest) {
             (None, _) => Duration::MAX,
             // Who said goodbye still gets what comes for it, until somebody wants the place.
-            (Some(_), Some(guest)) if guest.has_left() => Duration::MAX,
+            (Some(_), Some(guest)) if guest.is_gone(at) => Duration::MAX,
             (Some(_), _) => at.since(place.seen),
         };
         // The first of those that are free.
         let longest = self.0.iter().map(silence).max().unwrap_or_default();
         let found = self.0.iter().position(|place| silence(place) == longest && longest >= TAKEOVER_AFTER);
         let Some((i, place)) = found.and_then(|i| Some((i, self.0.get_mut(i)?))) else { return Admission::Refused };
-        place.client = Some(from);
-        place.hearing = match config.peers.is_empty() {
+        let hearing = match config.peers.is_empty() {
             false => Hearing::configured(),
             true => Hearing::of(random().ok().map(u32::from_be_bytes)),
         };
-        place.seen = place.seen.max(at);
-        place.turn += 1;
+        place.take(from, at, hearing);
         Admission::New(i)
+    }
+}
+
+impl Place {
+    /// The client has the place from now on.
+    fn take(&mut self, client: SocketAddr, at: Instant, hearing: Hearing) {
+        let (before, heard) = (self.client.replace(client), std::mem::replace(&mut self.hearing, hearing));
+        if let Some(before) = before.filter(|_| heard.has_heard()) {
+            self.shown = Some((before, heard));
+        }
+        self.seen = self.seen.max(at);
+        self.turn += 1;
     }
 }

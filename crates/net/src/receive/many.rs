@@ -370,7 +370,7 @@ impl<H: Hall> All<'_, H> {
         self.alarms.set(number, Instant::NEVER);
         self.socket.answer_from(reached_at);
         if let (Some(seal), Some(own)) = (&mut self.seal, &mut serving.port.seal) {
-            seal.take_back(own);
+            seal.take_back(own, seal::draw);
         }
         let (session, report, sink) = match outputs {
             Outputs::NotYet => return,

@@ -438,14 +438,42 @@ fn what_a_sender_that_has_gone_had_asked_with_is_not_heard_again() {
     // Its place ends, once before a packet under the session's keys has come, and once after.
     let mut place = door.part(from());
     assert!(open(&mut place, &asked[1]));
-    door.take_back(&mut place);
+    door.take_back(&mut place, || Some([3; SALT]));
     assert!(!open(&mut door, &asked[0]) && !open(&mut door, &asked[1]));
     let mut place = door.part(from());
     let answer = place.seal(What::Echo, &echo(2), from()).unwrap();
     assert!(sender.open(answer).is_some());
     say(&mut sender, &mut place);
-    door.take_back(&mut place);
+    door.take_back(&mut place, || Some([4; SALT]));
     assert!(asked[..2].iter().all(|old| !open(&mut door, old)));
     assert!(open(&mut door, &asked[2]), "a new one");
     assert_eq!(door.asking.len(), 1);
+}
+
+#[test]
+fn a_place_that_was_given_back_has_other_keys_at_its_next_session() {
+    let (mut sender, mut door) = (SenderSeal::new(key(), [1; SALT]), ReceiverSeal::new(key()));
+    let open =
+        |end: &mut ReceiverSeal, bytes: &[u8]| end.open(bytes, from(), || Some([2; SALT]), &mut vec![]).is_some();
+    // Two places one after the other: each has a session, and so an SSRC, of its own.
+    let mut recorded = Vec::new();
+    for n in 1..=2_u8 {
+        let asked = sender.seal(What::Challenge, &challenge(n.into())).unwrap().to_vec();
+        assert!(open(&mut door, &asked));
+        let mut place = door.part(from());
+        let mut word = echo(n.into());
+        word[4..8].copy_from_slice(&(RECEIVER + u32::from(n)).to_be_bytes());
+        let answer = place.seal(What::Echo, &word, from()).unwrap();
+        assert!(sender.open(answer).is_some());
+        assert!(recorded.iter().all(|old: &Vec<u8>| !open(&mut place, old)), "nothing of the first session opens");
+        for packet in [sender_report(MEDIA), rtp(MEDIA, 7, b"media")] {
+            let what = if packet::is_rtcp(&packet) { What::Report } else { What::Media };
+            let sealed = sender.seal(what, &packet).unwrap().to_vec();
+            assert!(open(&mut place, &sealed));
+            recorded.push(sealed);
+        }
+        let report = place.seal(What::Feedback, &sender_report(RECEIVER + u32::from(n)), from()).unwrap();
+        assert!(sender.open(report).is_some(), "the sender hears session {n}");
+        door.take_back(&mut place, || Some([2 + n; SALT]));
+    }
 }

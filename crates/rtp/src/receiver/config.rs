@@ -54,6 +54,8 @@ pub struct ReceiverConfig {
     /// Ask each sender that takes the place for a proof that it sees what goes to its address ([`crate::challenge`]), which costs it one challenge
     /// more and no time: [`ReceiverStats::proven`] tells.
     pub ask_proof: bool,
+    /// Only who has a key is heard: one of the sender's machine that asks is the sender started again.
+    pub keyed: bool,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
     pub ip_overhead: Bytes,
     /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
@@ -82,6 +84,7 @@ impl Default for ReceiverConfig {
             vanish_after: CONSENT,
             one_by_one: false,
             ask_proof: false,
+            keyed: false,
             ip_overhead: Bytes::new(28),
             data_dscp: Dscp::DEFAULT,
             ntp_at_zero: NtpTime::default(),

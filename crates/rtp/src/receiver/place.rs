@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 
 /// A sender that has not announced itself gives way after so much silence.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(2);
+/// One that has, for a sender of its machine, as after a restart on another port: twice the longest time between the sender reports of one
+/// that has nothing else to send [RFC 3550 §6.3.1]. Others of that machine, or behind its router, ask as well.
+const SAME_MACHINE: Duration = Duration::from_secs(13);
 /// One that has keeps the place while it may go on without an answer, so that nobody takes the place in a pause ([`CONSENT`]); but for so
 /// long only where no media has come yet: challenges alone keep nobody else out.
 const IDLE: Duration = Duration::from_secs(10);
@@ -57,16 +60,22 @@ impl Peer {
         }
     }
 
-    /// From when on another address may take the place. `kin`: what comes from there names the sender's stream or comes from its
-    /// machine, as after a restart or a change of address; a proof shows whether that is so.
-    fn gives_way(&self, kin: bool) -> Instant {
-        let silent = self.heard + if self.announced.is_none() || kin { TAKEOVER } else { CONSENT };
+    /// From when on another address may take the place, from which it is kept for so long.
+    fn gives_way(&self, kept: Duration) -> Instant {
+        let silent = self.heard + if self.announced.is_none() { TAKEOVER } else { kept };
         if self.announced.is_none() || self.has_media { silent } else { silent.min(self.since + IDLE) }
     }
 
-    /// Whether a challenge from another address may come from the same sender.
-    fn is_kin(&self, challenge: &Challenge, from: SocketAddr) -> bool {
-        self.address.ip() == from.ip() || self.announced.is_some_and(|c| c.media.1 == challenge.media.1)
+    /// How long the place is kept from a challenge of another address. One that names the sender's stream comes from the sender, after a change
+    /// of address; one from its machine may, after a restart: with a key nobody else asks. A proof shows whether it is so.
+    fn kept_from(&self, challenge: &Challenge, from: SocketAddr, keyed: bool) -> Duration {
+        let is_stream = self.announced.is_some_and(|c| c.media.1 == challenge.media.1);
+        match (is_stream, self.address.ip() == from.ip()) {
+            (true, _) => TAKEOVER,
+            (_, true) if keyed => TAKEOVER,
+            (_, true) => SAME_MACHINE,
+            _ => CONSENT,
+        }
     }
 
     /// Whether one of its last challenges had this token.
@@ -104,6 +113,8 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 pub(super) struct Place {
+    /// Challenges come from those who have a key.
+    keyed: bool,
     pub(super) peer: Option<Peer>,
     echoes: VecDeque<PendingEcho>,
     /// The newest of another address, one of each class.
@@ -119,15 +130,21 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Nobody has the place. `keyed`: only who has a key is heard.
+    pub(super) fn new(keyed: bool) -> Place {
+        Place { keyed, ..Place::default() }
+    }
+
     /// Whether `from` is the sender, or may become it without a word.
     pub(super) fn is_open_to(&self, now: Instant, from: SocketAddr) -> bool {
-        !self.closed && self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(false))
+        !self.closed && self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(CONSENT))
     }
 
     /// Whether `from` is the sender, or may become it with this challenge. Packets that nobody has announced, which may come from anywhere
     /// in anybody's name, keep nobody out who shows where he is.
     pub(super) fn is_open_to_challenge(&self, now: Instant, challenge: &Challenge, from: SocketAddr) -> bool {
-        let may = |p: &Peer| p.announced.is_none() || now >= p.gives_way(p.is_kin(challenge, from));
+        let kept = |p: &Peer| p.kept_from(challenge, from, self.keyed);
+        let may = |p: &Peer| p.announced.is_none() || now >= p.gives_way(kept(p));
         !self.closed && self.peer.as_ref().is_none_or(|p| p.address == from || may(p))
     }
 
@@ -299,7 +316,8 @@ impl Place {
         if self.closed {
             return Instant::NEVER;
         }
-        let free = |w: &Waiting| self.peer.map_or(Instant::ZERO, |p| p.gives_way(p.is_kin(&w.challenge, w.echo.to)));
+        let kept = |p: &Peer, w: &Waiting| p.kept_from(&w.challenge, w.echo.to, self.keyed);
+        let free = |w: &Waiting| self.peer.map_or(Instant::ZERO, |p| p.gives_way(kept(&p, w)));
         self.waiting.iter().map(free).min().unwrap_or(Instant::NEVER)
     }
 

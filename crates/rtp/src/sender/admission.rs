@@ -41,6 +41,8 @@ pub(super) enum Answer {
     Unknown,
     /// Somebody else has the place at the receiver: a challenge with a proof follows.
     Taken,
+    /// The echo waited at the receiver, so that it tells little of the path: the next one counts.
+    Held,
     /// A sender of another address has the place. News: this was not known.
     Busy { news: bool },
     /// The receiver ends, with the session of another sender.
@@ -53,7 +55,7 @@ pub(super) enum Answer {
         token: u64,
         /// No later challenge has been answered before.
         is_newest: bool,
-        /// The round trip, less what the receiver says that it held the echo.
+        /// The round trip, less what the receiver says that it held the echo, half of it at most.
         rtt: Duration,
         /// Nothing was sent since this machine slept.
         was_held: bool,
@@ -69,6 +71,10 @@ pub(super) struct Admitting {
     tokens_made: u64,
     /// The number that an echo wanted to see again.
     proof: Option<u32>,
+    /// Another number is answered by challenges from then on.
+    retry_from: Instant,
+    /// When an echo that says that it was held for most of its time was asked for once more.
+    asked_again: Option<Instant>,
     /// The receiver has asked to see it: how often a challenge may yet carry the proof unasked, and when the next one is due.
     showing: Option<(u32, Instant)>,
     /// The receiver serves another sender, and nothing else has been heard of it since.
@@ -82,6 +88,8 @@ pub(super) struct Admitting {
     held: bool,
     /// The peer answers questions.
     echoes: bool,
+    /// The shortest time from a question to its answer.
+    least: Option<Duration>,
     next_try: Instant,
     /// When the newest challenge left that has been answered.
     answered: Instant,
@@ -102,6 +110,8 @@ impl Admitting {
             tokens: VecDeque::new(),
             tokens_made: 0,
             proof: None,
+            retry_from: Instant::ZERO,
+            asked_again: None,
             showing: None,
             busy: false,
             budget: Budget::default(),
@@ -109,6 +119,7 @@ impl Admitting {
             woken: None,
             held: false,
             echoes: false,
+            least: None,
             next_try: Instant::NEVER,
             answered: Instant::ZERO,
             asked: Instant::ZERO,
@@ -202,6 +213,12 @@ impl Admitting {
         self.doubt = self.doubt.min(now.max(self.asked + REPEAT));
     }
 
+    /// The least round trip that a peer's word is believed for: half of the shortest that an answer to a question took. `None`: none was
+    /// answered.
+    pub(super) fn least_believed(&self) -> Option<Duration> {
+        self.least.map(|least| least / 2)
+    }
+
     /// The token of a challenge that leaves now.
     pub(super) fn token(&mut self, now: Instant, class: Class, media: u32, secret: &Secret) -> u64 {
         let value = secret.value(Purpose::Token, media, self.tokens_made);
@@ -229,13 +246,29 @@ impl Admitting {
         let Some(token) = self.tokens.remove(i) else { return Answer::Unknown };
         if echo.taken {
             // The receiver has another sender with our address: an earlier one, or a forged one. The next challenges
-            // carry the proof that this sender is there.
+            // carry the proof that this sender is there. One that names another number each time gets no more challenges for it.
             if self.proof.replace(echo.next_report) != Some(echo.next_report) {
-                self.ask_both();
+                if now >= self.retry_from {
+                    self.retry_from = now + REPEAT;
+                    self.ask_both();
+                } else {
+                    self.doubt = self.doubt.min(self.retry_from);
+                }
             }
             return Answer::Taken;
         }
+        // The receiver says how long it held the echo, as where a challenge waited for the place. No more than half of the time is
+        // believed; such echoes are asked for again once, since the answer need not wait then.
+        let round_trip = now.since(token.sent);
+        let rtt = round_trip - echo.delay.min(round_trip / 2);
+        if echo.delay > round_trip / 2 && !self.echoes && self.asked_again.is_none_or(|at| token.sent < at) {
+            if self.asked_again.replace(self.asked_again.unwrap_or(now)).is_none() {
+                self.ask_both();
+            }
+            return Answer::Held;
+        }
         self.echoes = true;
+        self.least = Some(self.least.map_or(round_trip, |least| least.min(round_trip)));
         self.showing = if echo.show {
             self.proof = Some(echo.next_report);
             self.showing.or(Some((MOST_SHOWN, now)))
@@ -252,8 +285,6 @@ impl Admitting {
         if self.doubt != Instant::NEVER {
             self.doubt = now + self.spread(ANSWER);
         }
-        let round_trip = now.since(token.sent);
-        let rtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
         let is_newest = token.sent >= self.answered;
         self.answered = self.answered.max(token.sent);
         Answer::There { class: token.class, token: token.value, is_newest, rtt, was_held }

@@ -111,7 +111,7 @@ impl SenderSession {
                 self.stats.rejected.token += 1;
                 return false;
             }
-            Answer::Taken => return false,
+            Answer::Taken | Answer::Held => return false,
             Answer::Busy { news } => {
                 if news {
                     self.events.push(SenderEvent::ReceiverBusy);
@@ -312,6 +312,13 @@ impl SenderSession {
             self.stats.rejected.report += 1;
             return;
         };
+        // LSR and DLSR are the receiver's word. A path that has become shorter is measured by a question.
+        if let (Some(rtt), Some(least)) = (&mut told.rtt, self.admitting.least_believed())
+            && *rtt < least
+        {
+            *rtt = least;
+            self.admitting.suspect(now);
+        }
         self.reporting.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
         if told.is_news {
             self.heard();
