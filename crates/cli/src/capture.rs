@@ -1,10 +1,9 @@
-//! The file of `--pcap` that the emulator's thread fills while packets move: on disk each second, and why it is not whole is kept for
+//! The file of `--pcap` that the simulator or the emulator's thread fills while packets move: on disk each second, and why it is not whole is kept for
 //! the end.
 
 use crate::error::{Failure, Outcome};
-use crate::outputs;
+use crate::outputs::{self, Late};
 use crate::stats::Lost;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,22 +18,26 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Makes the file as [`outputs::create`] does.
+    /// Makes the file as [`outputs::create_late`] does.
     ///
     /// # Errors
-    /// Those of [`outputs::create`].
+    /// Those of [`outputs::create_late`].
     pub(crate) fn create(path: &Path, force: bool) -> Outcome<(Capture, Box<dyn Write + Send>)> {
         let is_new = !path.exists();
-        let (mut capture, writer) = Capture::of(outputs::create(path, force)?, path);
+        let (mut capture, writer) = Capture::of(outputs::create_late(path, force)?, path);
         capture.new = is_new.then(|| path.to_owned());
         Ok((capture, writer))
     }
 
     /// Of a file that is open already, and stays whatever happens.
-    pub(crate) fn of(file: File, path: &Path) -> (Capture, Box<dyn Write + Send>) {
+    pub(crate) fn of(file: impl Into<Late>, path: &Path) -> (Capture, Box<dyn Write + Send>) {
         let (begun, lost) = (Arc::new(AtomicBool::new(false)), Lost::default());
-        let writer =
-            Writer { out: BufWriter::new(file), path: path.to_owned(), begun: Arc::clone(&begun), lost: lost.clone() };
+        let writer = Writer {
+            out: Some(BufWriter::new(file.into())),
+            path: path.to_owned(),
+            begun: Arc::clone(&begun),
+            lost: lost.clone(),
+        };
         (Capture { new: None, begun, lost }, Box::new(writer))
     }
 
@@ -57,7 +60,8 @@ impl Drop for Capture {
 
 /// The emulator's end.
 struct Writer {
-    out: BufWriter<File>,
+    /// None once it is over.
+    out: Option<BufWriter<Late>>,
     path: PathBuf,
     begun: Arc<AtomicBool>,
     lost: Lost,
@@ -76,15 +80,26 @@ impl Writer {
 
 impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes);
+        let written = self.out.as_mut().map_or(Ok(bytes.len()), |out| out.write(bytes));
         self.told(written)
     }
 
     /// The first time when the emulator has begun, and not before.
     fn flush(&mut self) -> io::Result<()> {
         self.begun.store(true, Ordering::Relaxed);
-        let flushed = self.out.flush();
+        let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);
         self.told(flushed)
+    }
+}
+
+impl Drop for Writer {
+    /// The head of a run that did not begin is not written.
+    fn drop(&mut self) {
+        if !self.begun.load(Ordering::Relaxed)
+            && let Some(out) = self.out.take()
+        {
+            let _ = out.into_parts();
+        }
     }
 }
 
@@ -105,8 +120,16 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"the head", "while the run goes on");
         drop(writer);
         capture.finish().unwrap();
-        // The name of one that was there stays, whatever becomes of the run.
-        drop(Capture::create(&path, true).unwrap());
+        // One that was there stays as it is where nothing begins, and is replaced where something does.
+        let (capture, mut writer) = Capture::create(&path, true).unwrap();
+        writer.write_all(b"he").unwrap();
+        drop((writer, capture));
+        assert_eq!(std::fs::read(&path).unwrap(), b"the head");
+        let (capture, mut writer) = Capture::create(&path, true).unwrap();
+        writer.write_all(b"he").unwrap();
+        writer.flush().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"he");
+        drop((writer, capture));
         assert!(path.exists());
         std::fs::remove_file(path).unwrap();
     }

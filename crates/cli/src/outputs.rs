@@ -24,6 +24,44 @@ pub(crate) fn raise_file_limit() {
 /// be no symbolic link, which may lead anywhere, but for one to a device or a pipe that root or this user has made (`/dev/stdout`). A pipe
 /// that nobody reads from is refused: to wait for a reader would hold up all else.
 pub(crate) fn create(path: &Path, force: bool) -> Outcome<File> {
+    open(path, force, true)
+}
+
+/// As [`create`], but a file that is there keeps its contents until something is written: a run that does not begin takes nothing along.
+pub(crate) fn create_late(path: &Path, force: bool) -> Outcome<Late> {
+    let file = open(path, force, false)?;
+    let has_contents = file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+    Ok(Late { file, begun: !has_contents })
+}
+
+/// See [`create_late`].
+#[derive(Debug)]
+pub(crate) struct Late {
+    file: File,
+    begun: bool,
+}
+
+impl From<File> for Late {
+    fn from(file: File) -> Late {
+        Late { file, begun: true }
+    }
+}
+
+impl io::Write for Late {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.begun {
+            self.file.set_len(0)?;
+            self.begun = true;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn open(path: &Path, force: bool, truncate: bool) -> Outcome<File> {
     refuse_dash(path)?;
     let unwritable = |e: io::Error| Failure::unwritable(path, &e);
     match OpenOptions::new().write(true).create_new(true).open(path) {
@@ -38,7 +76,7 @@ pub(crate) fn create(path: &Path, force: bool) -> Outcome<File> {
         return Err(exists.hint(REPLACE));
     }
     let mut options = OpenOptions::new();
-    options.write(true).truncate(true).custom_flags(libc::O_NOFOLLOW);
+    options.write(true).truncate(truncate).custom_flags(libc::O_NOFOLLOW);
     options.open(path).map_err(|e| {
         if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
             let link = format!("`{}` is a symbolic link, which --force does not follow", path.display());

@@ -55,4 +55,4 @@ pub use delays::Delays;
 pub use pool::Hooks;
 pub use run::{RunError, RunOptions, RunSet, Seeds, variants};
 pub use seed_results::SeedResults;
-pub use table::{Column, Table};
+pub use table::{Column, Table, Words};

@@ -18,6 +18,7 @@
 //! | `radio_slots.csv` | with a wireless link: what became of each slot, of the first seed |
 //! | `windows.csv` | with a wireless link: the windows that the base station gave |
 //! | `adus.csv` | with data units: when each was complete, and which way it took, of the first seed |
+//! | `NAME.parquet` | where the caller has a form for columns: the table of `NAME.csv` in it, types and all |
 //! | `seed-N.pcapng` | every packet, if asked for |
 //! | `seeds.jsonl` | in a [`Folder`]: each seed's summary and tables, from the moment it is finished |
 //!
@@ -25,6 +26,7 @@
 
 use crate::run::RunSet;
 use crate::study::{Store, StoreError};
+use crate::table::Table;
 use fairpace_scenario::Scenario;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,6 +117,9 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
+/// A table as the bytes of a Parquet file, by the crate that writes such files.
+pub type Columns<'a> = &'a dyn Fn(&Table) -> io::Result<Vec<u8>>;
+
 /// A results folder while its run goes on.
 #[derive(Debug)]
 pub struct Folder {
@@ -183,12 +188,12 @@ impl Folder {
         self.store.account()
     }
 
-    /// Writes the run's files.
+    /// Writes the run's files, its tables as `columns`, too.
     ///
     /// # Errors
     /// [`WriteError`] names the file that could not be written. The seeds are kept.
-    pub fn finish(self, set: &RunSet, manifest: &Manifest) -> Result<(), WriteError> {
-        write(&self.path, set, manifest)
+    pub fn finish(self, set: &RunSet, manifest: &Manifest, columns: Option<Columns<'_>>) -> Result<(), WriteError> {
+        write(&self.path, set, manifest, columns)
     }
 }
 
@@ -229,7 +234,7 @@ pub fn remove_torn(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`WriteError`] names the file that could not be written.
-pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), WriteError> {
+pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest, columns: Option<Columns<'_>>) -> Result<(), WriteError> {
     fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
     let mut files: BTreeMap<String, usize> = BTreeMap::new();
     let mut file = |name: &str, bytes: &[u8]| {
@@ -239,8 +244,13 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
     file(SCENARIO, set.scenario.to_toml().as_bytes())?;
     file("summary.json", &pretty(&set.json()))?;
     for name in set.table_names() {
-        let table = set.table(name).map_or_else(String::new, |table| table.csv());
-        file(&format!("{name}.csv"), table.as_bytes())?;
+        let Some(table) = set.table(name) else { continue };
+        file(&format!("{name}.csv"), table.csv().as_bytes())?;
+        if let Some(columns) = columns {
+            let bytes =
+                columns(&table).map_err(|error| WriteError { path: folder.join(format!("{name}.parquet")), error })?;
+            file(&format!("{name}.parquet"), &bytes)?;
+        }
     }
     let events: String = set.runs.iter().filter_map(|r| r.terminal_events.as_deref()).collect();
     if set.runs.iter().any(|r| r.terminal_events.is_some()) {
@@ -296,6 +306,18 @@ mod tests {
         write_whole(&file, b"second").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"second");
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_a_name_that_can_be_foreseen_is_in_nobodys_way() {
+        let dir = folder("foreseen");
+        fs::create_dir_all(&dir).unwrap();
+        let planted = dir.join(UNFINISHED);
+        fs::write(&planted, b"somebody's").unwrap();
+        write_whole(&dir.join("summary.json"), b"ours").unwrap();
+        assert_eq!(fs::read(&planted).unwrap(), b"somebody's");
+        assert_eq!(fs::read(dir.join("summary.json")).unwrap(), b"ours");
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -14,7 +14,7 @@ use crate::table::{Table, number, text, whole};
 use fairpace_scenario::{Record, Scenario, ScenarioError, with_controller};
 use std::collections::BTreeSet;
 
-pub use crate::simulate::{RunError, SeedRun, simulate, simulate_observed};
+pub use crate::simulate::{RunError, SeedRun, simulate, simulate_captured, simulate_observed};
 
 /// The most flows that `run --json` prints one by one.
 const MOST_FLOWS: usize = 1_000;
@@ -179,15 +179,24 @@ fn throughputs(runs: &[SeedResults], group: &str) -> Vec<f64> {
 }
 
 impl RunSet {
-    /// Every group's numbers over the seeds: mean, interval, n.
+    /// Whether the seeds are different runs; none with one seed. Without anything random in a scenario they are one run, and a spread of
+    /// zero says nothing about it.
+    pub fn seeds_differ(&self) -> Option<bool> {
+        let first = self.runs.first()?;
+        (self.runs.len() > 1).then(|| self.runs.iter().any(|r| r.summary.groups != first.summary.groups))
+    }
+
+    /// Every group's numbers over the seeds: mean, interval, n. Without an interval where nothing is random, so that the seeds are one run.
     pub fn metrics(&self) -> Vec<GroupMetric> {
+        let is_still = self.seeds_differ() == Some(false);
         let mut metrics = Vec::new();
         let groups = self.runs.first().map_or(&[][..], |r| &r.summary.groups);
         for group in groups {
             for metric in Metric::ALL {
                 let values: Vec<f64> =
                     self.runs.iter().filter_map(|r| r.summary.group(&group.name).and_then(|g| metric.of(g))).collect();
-                if let Some(estimate) = Estimate::of(&values) {
+                if let Some(mut estimate) = Estimate::of(&values) {
+                    estimate.ci95 = estimate.ci95.filter(|_| !is_still);
                     metrics.push(GroupMetric { group: group.name.clone(), metric, estimate });
                 }
             }

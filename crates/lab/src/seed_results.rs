@@ -43,6 +43,11 @@ impl SeedResults {
         Ok(SeedResults { summary, tables, terminal_events, engine, pcapng: report.pcapng })
     }
 
+    /// The events of a satellite, one a line of JSON; none without one.
+    pub fn terminal_events(&self) -> Option<&str> {
+        self.terminal_events.as_deref()
+    }
+
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.summary.seed

@@ -4,9 +4,10 @@ use crate::metrics::RunSummary;
 use crate::pool::Hooks;
 use crate::study::store::StoreError;
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config};
-use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
+use fairpace_sim::{Network, Observer, PacketEvent, PcapWriter, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use std::error::Error;
+use std::io::Write;
 
 /// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
 const CHUNK: Duration = Duration::from_secs(2);
@@ -73,10 +74,51 @@ impl RunError {
 pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
     controllers::simulated(scenario)?;
     let config = sim_config(scenario, seed, record)?;
-    let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
+    let network = network(&scenario.name, &config)?;
+    Ok(summed_up(scenario, seed, &config, network, hooks))
+}
+
+/// As [`simulate`], with every packet written as pcapng as it moves: handed on at each simulated second.
+///
+/// # Errors
+/// As [`simulate`]. Failures of the output are its own to tell.
+pub fn simulate_captured(
+    scenario: &Scenario,
+    seed: u64,
+    record: Record,
+    out: Box<dyn Write + Send>,
+    hooks: &Hooks<'_>,
+) -> Result<SeedRun, RunError> {
+    controllers::simulated(scenario)?;
+    let config = sim_config(scenario, seed, Record { pcap: false, ..record })?;
+    let mut network = network(&scenario.name, &config)?;
+    network.observe(Box::new(Recording(Some(PcapWriter::new(out, network.link_names())))));
+    Ok(summed_up(scenario, seed, &config, network, hooks))
+}
+
+fn summed_up(scenario: &Scenario, seed: u64, config: &SimConfig, network: Network, hooks: &Hooks<'_>) -> SeedRun {
+    let (report, now) = run_to_end(network, config, hooks);
     let interrupted = now < Instant::ZERO + config.duration;
     let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
-    Ok(SeedRun { seed, summary, report })
+    SeedRun { seed, summary, report }
+}
+
+/// A capture that is whole when nobody tells it of packets any more.
+struct Recording(Option<PcapWriter<Box<dyn Write + Send>>>);
+
+impl Observer for Recording {
+    fn on_packet(&mut self, event: &PacketEvent) {
+        if let Some(writer) = &mut self.0 {
+            writer.write(event);
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // A failure is the output's to tell.
+        let _ = self.0.take().map(PcapWriter::finish);
+    }
 }
 
 /// Runs a configuration, made of the scenario of that name, as [`simulate`] does, and tells `observer` of every
@@ -90,16 +132,23 @@ pub fn simulate_observed(
     observer: Option<Box<dyn Observer>>,
     hooks: &Hooks<'_>,
 ) -> Result<(SimReport, Instant), RunError> {
-    let sim_error = |error| RunError::Sim { scenario: name.to_owned(), error: Box::new(error) };
-    let mut network = Network::new(config).map_err(sim_error)?;
+    let mut network = network(name, config)?;
     if let Some(observer) = observer {
         network.observe(observer);
     }
+    Ok(run_to_end(network, config, hooks))
+}
+
+fn network(name: &str, config: &SimConfig) -> Result<Network, RunError> {
+    Network::new(config).map_err(|error| RunError::Sim { scenario: name.to_owned(), error: Box::new(error) })
+}
+
+fn run_to_end(mut network: Network, config: &SimConfig, hooks: &Hooks<'_>) -> (SimReport, Instant) {
     let end = Instant::ZERO + config.duration;
     let mut now = Instant::ZERO;
     while now < end && !hooks.stopped() {
         let next = (now + CHUNK).min(end);
         now = if network.advance_some(next, CHUNK_WORK) { next } else { network.now() };
     }
-    Ok((network.into_report(), now))
+    (network.into_report(), now)
 }

@@ -102,7 +102,7 @@ impl Words {
         })
     }
 
-    fn extend(&mut self, other: &Words) {
+    fn append(&mut self, other: &Words) {
         let places: Vec<u32> = other.words.iter().map(|text| self.place(text)).collect();
         self.rows.extend(other.rows.iter().map(|row| row.and_then(|row| places.get(row as usize).copied())));
     }
@@ -111,8 +111,14 @@ impl Words {
 impl<S: AsRef<str>> FromIterator<S> for Words {
     fn from_iter<I: IntoIterator<Item = S>>(all: I) -> Words {
         let mut words = Words::default();
-        all.into_iter().for_each(|text| words.push(text.as_ref()));
+        words.extend(all);
         words
+    }
+}
+
+impl<S: AsRef<str>> Extend<S> for Words {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, all: I) {
+        all.into_iter().for_each(|text| self.push(text.as_ref()));
     }
 }
 
@@ -244,7 +250,7 @@ impl Table {
                 match (all, part) {
                     (Column::Whole(all), Column::Whole(part)) => all.extend_from_slice(part),
                     (Column::Number(all), Column::Number(part)) => all.extend_from_slice(part),
-                    (Column::Text(all), Column::Text(part)) => all.extend(part),
+                    (Column::Text(all), Column::Text(part)) => all.append(part),
                     (all, part) => panic!("{} below {}", part.kind(), all.kind()),
                 }
             }

@@ -127,13 +127,6 @@ impl Difference {
     }
 }
 
-/// Whether the seeds of a simulated set are different runs; none with one seed. Without anything random in a scenario they
-/// are one run, and a spread of zero says nothing about it.
-pub fn seeds_differ(sim: &RunSet) -> Option<bool> {
-    let first = sim.runs.first()?;
-    (sim.runs.len() > 1).then(|| sim.runs.iter().any(|r| r.summary.groups != first.summary.groups))
-}
-
 /// A change of a scenario that makes its seeds differ and its packets come out of step: a packet's time of jitter on the
 /// path. None where the path's rate is no number.
 pub fn jitter_of_a_packet(scenario: &Scenario) -> Option<Duration> {
@@ -149,7 +142,7 @@ pub fn jitter_of_a_packet(scenario: &Scenario) -> Option<Duration> {
 /// Group by group, number by number. A quantity without a number in one of the worlds is left out.
 pub fn differences(sim: &RunSet, emu: &RunSet) -> Vec<Difference> {
     let (mut sims, emus) = (sim.metrics(), emu.metrics());
-    if seeds_differ(sim) == Some(false) {
+    if sim.seeds_differ() == Some(false) {
         // One run, however many seeds.
         for metric in &mut sims {
             metric.estimate = Estimate::exact(metric.estimate.mean);
@@ -210,7 +203,9 @@ mod tests {
             run(&s, &RunOptions { seeds: Seeds::Count(3), ..RunOptions::default() }, &Hooks::default()).unwrap()
         };
         let (still, random) = (runs(0.0), runs(4.0));
-        assert_eq!((seeds_differ(&still), seeds_differ(&random)), (Some(false), Some(true)));
+        assert_eq!((still.seeds_differ(), random.seeds_differ()), (Some(false), Some(true)));
+        assert!(still.metrics().iter().all(|m| m.estimate.ci95.is_none() && m.estimate.n == 3));
+        assert!(random.metrics().iter().any(|m| m.estimate.ci95.is_some()));
         let of = |sim: &RunSet| differences(sim, &random)[0].clone();
         assert_eq!((of(&still).sim.ci95, of(&still).sim.n), (None, 1));
         assert!(of(&still).difference_ci95.is_some() && of(&random).sim.ci95.is_some());

@@ -19,7 +19,7 @@ fn the_same_scenario_and_seeds_give_the_same_bytes_with_one_thread_and_with_two(
         let hooks = Hooks { threads, ..Hooks::default() };
         let set = run::run(&small(), &OPTIONS, &hooks).unwrap();
         let path = std::env::temp_dir().join(format!("fairpace-bytes-{}-{threads}", std::process::id()));
-        results::write(&path, &set, &results::Manifest::default()).unwrap();
+        results::write(&path, &set, &results::Manifest::default(), None).unwrap();
         let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()).collect();
         files.sort();
         let bytes: Vec<_> =

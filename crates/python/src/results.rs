@@ -136,8 +136,8 @@ impl Results {
         }
         let begun = Folder::open(&folder, &self.set.scenario, study::SIMULATED, &manifest, force)
             .map_err(|e| io(e.to_string()))?;
-        begun.finish(&self.set, &manifest).map_err(|e| io(e.to_string()))?;
-        let page = self::folder::run_page(&folder).map_err(|e| io(e.to_string()))?;
+        begun.finish(&self.set, &manifest, None).map_err(|e| io(e.to_string()))?;
+        let page = self::folder::run_page_of(&self.set);
         let report = folder.join("report.html");
         results::write_whole(&report, page.to_html().as_bytes()).map_err(|e| io(e.to_string()))?;
         Ok(report)

@@ -1,7 +1,6 @@
-//! The page of a results folder, from what is on disk: the same whether the run has just ended or is a
-//! year old.
+//! The page of a run: of one that has just ended from memory, of one that is a year old from its folder. Both are the same.
 //!
-//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, with a satellite `terminals.csv`,
+//! Of a folder it reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, with a satellite `terminals.csv`,
 //! `slots.csv` and `events.jsonl`, with a wireless link `users.csv`, `radio_slots.csv` and `jitter.csv`, and with data
 //! units `adus.csv`, as `fairpace_lab::results` writes them. Columns are found by name, so that a folder with more of them is read as
 //! well.
@@ -19,6 +18,7 @@ mod wireless;
 pub use error::FolderError;
 
 use crate::{Page, Section, Table};
+use fairpace_lab::RunSet;
 use run::Run;
 use std::path::Path;
 
@@ -27,7 +27,15 @@ use std::path::Path;
 /// # Errors
 /// [`FolderError`] if the folder is not a run's.
 pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
-    let run = Run::read(folder, None)?;
+    Ok(page_of(&Run::read(folder, None)?))
+}
+
+/// The page of one run that is in memory: [`run_page`] of the folder that it would be written to.
+pub fn run_page_of(set: &RunSet) -> Page {
+    page_of(&Run::of(set, None))
+}
+
+fn page_of(run: &Run) -> Page {
     let mut page = Page::new(run.title()).subtitle(match run.waits() {
         waits if waits.is_empty() => run.result(),
         waits => format!("{}. End to end, 95 % of packets: {waits}", run.result()),
@@ -42,7 +50,7 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
     if let Some(section) = run.adus() {
         page = page.section(section);
     }
-    Ok(page.section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
+    page.section(run.over_time(std::slice::from_ref(run))).section(run.each_flow())
 }
 
 /// The page of several runs of the same path: the name of each and its folder below `folder`.
@@ -52,27 +60,35 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
 pub fn compare_page(folder: &Path, names: &[String]) -> Result<Page, FolderError> {
     let runs: Vec<Run> =
         names.iter().map(|n| Run::read(&folder.join(folder_name(n)), Some(n))).collect::<Result<_, _>>()?;
-    let Some(first) = runs.first() else {
-        return Err(FolderError::Malformed { path: folder.to_owned(), problem: "it holds no run".into() });
-    };
+    let nothing = || FolderError::Malformed { path: folder.to_owned(), problem: "it holds no run".into() };
+    side_by_side(&runs).ok_or_else(nothing)
+}
+
+/// The page of several runs of the same path that are in memory, each with its name; none of none.
+pub fn compare_page_of<'a>(runs: impl IntoIterator<Item = (&'a str, &'a RunSet)>) -> Option<Page> {
+    side_by_side(&runs.into_iter().map(|(name, set)| Run::of(set, Some(name))).collect::<Vec<_>>())
+}
+
+fn side_by_side(runs: &[Run]) -> Option<Page> {
+    let first = runs.first()?;
+    let names: Vec<String> = runs.iter().map(Run::label).collect();
     let mut page = Page::new(format!("{}: {}", first.title(), names.join(", ")))
         .subtitle(runs.iter().map(|r| format!("{}: {}", r.label(), r.result())).collect::<Vec<_>>().join(". "));
     let mut worlds: Vec<&str> = runs.iter().map(Run::world).collect();
     worlds.dedup();
     page = first.describe(page, &worlds.join(", "));
-    for run in &runs {
+    for run in runs {
         page = run.in_real_time(page);
     }
     let mut section = Section::new("numbers", "In numbers");
     let mut table = Table { title: "Groups".into(), caption: first.caption(), ..Table::default() };
-    for run in &runs {
+    for run in runs {
         let t = run.groups();
         table.head = [vec!["with".into()], t.head].concat();
         table.rows.extend(t.rows.into_iter().map(|row| [vec![run.label()], row].concat()));
     }
     section = section.table(table);
-    page = page.section(section).section(first.over_time(&runs));
-    Ok(page)
+    Some(page.section(section).section(first.over_time(runs)))
 }
 
 /// The folder of one of several runs, below that of all: `rap:fine_grain=on` has characters that no file should have, and

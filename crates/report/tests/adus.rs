@@ -2,7 +2,7 @@
 
 use fairpace_lab::adus::arrivals;
 use fairpace_lab::{Hooks, RunOptions, Seeds, results, run};
-use fairpace_report::folder::run_page;
+use fairpace_report::folder::{run_page, run_page_of};
 use fairpace_scenario::{Record, Scenario};
 
 /// Four data units per second over TCP and over UDP.
@@ -14,8 +14,9 @@ fn the_report_has_a_chart_of_each_flows_data_units_with_the_stretches_over_tcp_s
     let options = RunOptions { seeds: Seeds::Count(2), record: Record { series: true, ..Record::default() } };
     let set = run::run(&scenario, &options, &Hooks::default()).unwrap();
     let folder = std::env::temp_dir().join(format!("fairpace-adus-{}", std::process::id()));
-    results::write(&folder, &set, &results::Manifest::default()).unwrap();
+    results::write(&folder, &set, &results::Manifest::default(), None).unwrap();
     let page = run_page(&folder).unwrap();
+    assert!(page.to_html() == run_page_of(&set).to_html(), "from its folder and from memory");
     let rows = std::fs::read_to_string(folder.join("adus.csv")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let first = run::simulate(&scenario, scenario.seed.get(), options.record, &Hooks::default()).unwrap();

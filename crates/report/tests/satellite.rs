@@ -2,7 +2,7 @@
 
 use fairpace_lab::metrics::{FlowSummary, RunSummary};
 use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, results, run};
-use fairpace_report::folder::run_page;
+use fairpace_report::folder::{run_page, run_page_of};
 use fairpace_scenario::{AgentKind, RawScenario, Record, Scenario, Time};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -93,7 +93,7 @@ fn the_classes_together_use_a_third_of_the_carrier_and_their_report_stays_small(
     assert!((172..=292).contains(&calls.flows), "{}", calls.flows);
     // There are many: the events of the first hundred of a group are kept.
     let folder = std::env::temp_dir().join(format!("fairpace-aggregate-{}", std::process::id()));
-    results::write(&folder, &set, &results::Manifest::default()).unwrap();
+    results::write(&folder, &set, &results::Manifest::default(), None).unwrap();
     let events = std::fs::read_to_string(folder.join("events.csv")).unwrap();
     let traced: BTreeSet<&str> = events.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
     assert_eq!(traced.iter().filter(|name| name.starts_with("voip-")).count(), 100);
@@ -123,6 +123,7 @@ fn the_classes_together_use_a_third_of_the_carrier_and_their_report_stays_small(
     assert!(["request", "tbtp", "grant", "quick_start"].iter().all(|e| events.contains(&format!("\"event\":\"{e}\""))));
     let page = run_page(&folder).unwrap().to_html();
     std::fs::remove_dir_all(&folder).unwrap();
+    assert!(page == run_page_of(&set).to_html(), "from its folder and from memory");
     assert!(page.contains("class=\"slot-map\"") && page.contains("nobody’s"));
     assert!(page.len() < 2_000_000, "{}", page.len());
 }
@@ -131,7 +132,7 @@ fn the_classes_together_use_a_third_of_the_carrier_and_their_report_stays_small(
 fn the_folder_of_a_run_over_a_satellite_is_the_same_bytes_each_time() {
     let folder = |name: &str| {
         let path = std::env::temp_dir().join(format!("fairpace-satellite-{}-{name}", std::process::id()));
-        results::write(&path, &run_set(&load("dvb-rcs-idle.toml")), &results::Manifest::default()).unwrap();
+        results::write(&path, &run_set(&load("dvb-rcs-idle.toml")), &results::Manifest::default(), None).unwrap();
         let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()).collect();
         files.sort();
         let bytes: Vec<_> =

@@ -54,7 +54,7 @@ fn scenario(n: usize) -> Scenario {
 fn write(n: usize, folder: &Path) {
     let record = Record { series: true, events: true, pcap: false };
     let set = run::run(&scenario(n), &RunOptions { seeds: Seeds::Count(1), record }, &Hooks::default()).expect("a run");
-    results::write(folder, &set, &results::Manifest::default()).expect("a folder");
+    results::write(folder, &set, &results::Manifest::default(), None).expect("a folder");
 }
 
 /// The files that the page is made of, in the order of their names.

@@ -2,7 +2,7 @@
 
 use fairpace_lab::metrics::{FlowSummary, RunSummary};
 use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, results, run};
-use fairpace_report::folder::run_page;
+use fairpace_report::folder::{run_page, run_page_of};
 use fairpace_scenario::{Record, Scenario};
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,9 @@ fn flow<'a>(run: &'a RunSummary, name: &str) -> &'a FlowSummary {
 /// The results folder of a run, and its page.
 fn written(set: &RunSet, name: &str) -> (PathBuf, String) {
     let folder = std::env::temp_dir().join(format!("fairpace-wireless-{}-{name}", std::process::id()));
-    results::write(&folder, set, &results::Manifest::default()).unwrap();
+    results::write(&folder, set, &results::Manifest::default(), None).unwrap();
     let page = run_page(&folder).unwrap().to_html();
+    assert!(page == run_page_of(set).to_html(), "from its folder and from memory");
     (folder, page)
 }
 

@@ -8,6 +8,7 @@ mod show;
 
 use crate::alone;
 use crate::args::Cell as Args;
+use crate::cmd::run::{columns, takes_results, write_page};
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
 use crate::outputs;
@@ -195,7 +196,7 @@ fn places(scenario: &Scenario, mut sim: SimConfig) -> Outcome<SimConfig> {
 /// The folder of the results, before anything runs.
 fn begin(dir: &Path, scenario: &Scenario, manifest: &Manifest, force: bool) -> Outcome<Folder> {
     outputs::refuse_others_link(dir)?;
-    crate::cmd::run::takes_results(dir)?;
+    takes_results(dir)?;
     Ok(Folder::open(dir, scenario, WORLD, manifest, force)?)
 }
 
@@ -230,7 +231,8 @@ fn finish(
     });
     let run = SeedRun { seed, summary, report: report.path.clone() };
     let runs = vec![SeedResults::new(scenario, run)?];
-    folder.finish(&RunSet { scenario: scenario.clone(), runs, interrupted }, manifest)?;
+    let set = RunSet { scenario: scenario.clone(), runs, interrupted };
+    folder.finish(&set, manifest, Some(&columns))?;
     write_whole(&dir.join("cell.json"), format!("{}\n", serde_json::to_string_pretty(object)?).as_bytes())?;
-    crate::cmd::run::write_page(&dir.join("report.html"), &folder::run_page(&dir)?)
+    write_page(&dir.join("report.html"), &folder::run_page_of(&set))
 }

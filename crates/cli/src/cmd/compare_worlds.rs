@@ -3,7 +3,8 @@
 use crate::alone;
 use crate::args::CompareWorlds;
 use crate::cmd::run::{
-    begin_comparison, ended, finish, folder_of, in_real_time, invalid, prepare, takes_results, with_hooks, write_page,
+    begin_comparison, ended, finish, folder_of, in_real_time, invalid, prepare, takes_results, with_hooks,
+    without_randomness, write_page,
 };
 use crate::error::Outcome;
 use crate::provenance::Provenance;
@@ -12,10 +13,9 @@ use crate::term::{Columns, note};
 use fairpace_emu::Sandbox;
 use fairpace_lab::results::{Folder, write_whole};
 use fairpace_lab::study::{EMULATED, SIMULATED, World};
-use fairpace_lab::worlds::{Difference, as_the_kernel, differences, jitter_of_a_packet, seeds_differ};
+use fairpace_lab::worlds::{Difference, as_the_kernel, differences};
 use fairpace_lab::{RunError, run};
 use fairpace_report::{Section, Table, folder};
-use fairpace_scenario::Scenario;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
         .first()
         .and_then(|r| r.summary.emulated.as_ref())
         .map_or(Vec::new(), |e| kernel_tcp(&e.algorithms, &e.sysctls));
-    let still = seeds_differ(&sim) == Some(false);
+    let still = sim.seeds_differ() == Some(false);
     let remarks: Vec<String> =
         changes.iter().chain(&kernel).cloned().chain(still.then(|| without_randomness(&scenario))).collect();
     let document = json!({
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
         "interrupted": interrupted,
         "simulated_as": changes,
         "kernel_tcp": kernel,
-        "simulator_is_random": seeds_differ(&sim),
+        "simulator_is_random": sim.seeds_differ(),
         "invalid": real.invalid().map(|(seed, why)| json!({ "seed": seed, "why": why })).collect::<Vec<_>>(),
         "differences": found,
     });
@@ -76,7 +76,9 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
         head: HEAD.map(str::to_owned).to_vec(),
         rows: found.iter().map(|d| row(d).to_vec()).collect(),
     });
-    write_page(&dir.join("report.html"), &folder::compare_page(&dir, &names)?.section(section))?;
+    if let Some(page) = folder::compare_page_of([(SIMULATED, &sim), (EMULATED, &real)]) {
+        write_page(&dir.join("report.html"), &page.section(section))?;
+    }
     let mut out = std::io::stdout().lock();
     if args.results.json {
         writeln!(out, "{document}")?;
@@ -118,17 +120,6 @@ fn kernel_tcp(algorithms: &BTreeMap<String, String>, sysctls: &BTreeMap<String, 
     flows.into_iter().map(line).collect()
 }
 
-/// A scenario whose seeds are all one run is told so, with the remedy.
-fn without_randomness(scenario: &Scenario) -> String {
-    let remedy = jitter_of_a_packet(scenario).map_or(String::new(), |time| {
-        let us = time.as_secs_f64() * 1e6;
-        format!(
-            ": with `jitter = \"{us:.0} us\"` in [path], the time of a packet, seeds differ and packets are not in step"
-        )
-    });
-    format!("nothing in this scenario is random: the simulator's seeds are one run, without an interval{remedy}")
-}
-
 const HEAD: [&str; 6] = ["group", "what", "simulator", "emulator", "difference", "in %"];
 
 fn row(d: &Difference) -> [String; 6] {
@@ -146,6 +137,7 @@ fn row(d: &Difference) -> [String; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairpace_scenario::Scenario;
 
     #[test]
     fn the_kernels_tcp_is_called_what_it_is() {

@@ -2,9 +2,9 @@
 
 use crate::alone;
 use crate::args::Relay as Args;
+use crate::capture::Capture;
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
-use crate::outputs;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_emu::CallFilter;
@@ -18,9 +18,7 @@ use fairpace_sim::{
 };
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -36,9 +34,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let _alone = alone::take(args.quiet)?;
     let stop = Stop::install()?;
     let mut relay = Relay::open(config, Clock::awake())?;
-    let capture = args.pcap.as_deref().map(|file| Capture::create(file, args.force)).transpose()?;
-    if let Some(capture) = &capture {
-        relay.watch(Box::new(capture.clone()));
+    let (capture, out) = args.pcap.as_deref().map(|f| Capture::create(f, args.force)).transpose()?.unzip();
+    let recording = out.map(Recording::new);
+    if let Some(recording) = &recording {
+        relay.watch(Box::new(recording.clone()));
     }
     // Sockets and files are open: nothing that the network sends may use more than these.
     if relay.has_quick_start() {
@@ -71,8 +70,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             }
             before = Some(sample.clone());
             // Each second, though nothing comes.
-            if let Some(capture) = &capture {
-                capture.flush();
+            if let Some(recording) = &recording {
+                recording.flush();
             }
         },
         stop.flag(),
@@ -80,9 +79,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if live {
         eprintln!();
     }
-    if let Some(capture) = capture {
-        capture.finish()?;
+    if let Some(recording) = recording {
+        recording.finish();
     }
+    capture.map_or(Ok(()), Capture::finish)?;
     show(args, &report)?;
     if stop.asked() {
         return Err(Failure::silent(code::INTERRUPTED));
@@ -90,39 +90,36 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The file of `--pcap`, filled while the relay runs.
+/// The capture of `--pcap` while the relay runs: failures are the file's to tell.
 #[derive(Clone)]
-struct Capture {
-    file: PathBuf,
-    writer: Arc<Mutex<Option<PcapWriter<BufWriter<File>>>>>,
-}
+struct Recording(Arc<Mutex<Option<Pcap>>>);
 
-impl Capture {
-    fn create(file: &Path, force: bool) -> Outcome<Capture> {
-        let out = outputs::create(file, force)?;
+type Pcap = PcapWriter<Box<dyn Write + Send>>;
+
+impl Recording {
+    fn new(out: Box<dyn Write + Send>) -> Recording {
         // The relay's two links come first; its TCP flows have no links of their own.
-        let writer = PcapWriter::new(BufWriter::new(out), vec!["forward".to_owned(), "back".to_owned()]);
-        Ok(Capture { file: file.to_owned(), writer: Arc::new(Mutex::new(Some(writer))) })
+        let writer = PcapWriter::new(out, vec!["forward".to_owned(), "back".to_owned()]);
+        Recording(Arc::new(Mutex::new(Some(writer))))
     }
 
-    /// Gives all that was written so far to the system: a killed relay does not take it along. A failure is kept for the end.
+    /// Gives all that was written so far to the system: a killed relay does not take it along.
     fn flush(&self) {
-        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        if let Some(writer) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             writer.flush();
         }
     }
 
-    /// Everything written is on disk, or the reason why not.
-    fn finish(self) -> Outcome {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let flushed = writer.map_or(Ok(()), |w| w.finish().and_then(|mut out| out.flush()));
-        flushed.map_err(|e| Failure::file("write", &self.file, &e))
+    fn finish(self) {
+        let writer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A failure is kept by the capture.
+        let _ = writer.map(PcapWriter::finish);
     }
 }
 
-impl Observer for Capture {
+impl Observer for Recording {
     fn on_packet(&mut self, event: &PacketEvent) {
-        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        if let Some(writer) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             writer.write(event);
         }
     }

@@ -12,7 +12,8 @@ use fairpace_emu::Sandbox;
 use fairpace_lab::results::{Folder, Manifest, remove_torn, write_whole};
 use fairpace_lab::study::{self, EMULATED, SIMULATED};
 use fairpace_lab::summary::Metric;
-use fairpace_lab::{Hooks, RunError, RunOptions, RunSet, Seeds, run, variants};
+use fairpace_lab::worlds::jitter_of_a_packet;
+use fairpace_lab::{Hooks, RunError, RunOptions, RunSet, Seeds, Table, run, variants};
 use fairpace_report::{Page, folder};
 use fairpace_scenario::controllers::parameter_names;
 use fairpace_scenario::{Count, Problem, Record, Scenario, ScenarioError, nearest, with_controller};
@@ -20,9 +21,10 @@ use nix::unistd::{AccessFlags, access};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Write as _, sink};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The file in a folder of several runs that says which there are.
 pub(crate) const COMPARE_FILE: &str = "compare.json";
@@ -55,27 +57,28 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     };
     let stop = Stop::install()?;
     let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
-    // In real time packets go to the file as they come; a simulation's are there at its end.
-    let pcap = args.pcap.as_ref().filter(|_| real.is_some());
-    let (capture, stream) = pcap.map(|file| Capture::create(file, args.results.force)).transpose()?.unzip();
-    let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
+    let (capture, stream) = args.pcap.as_ref().map(|f| Capture::create(f, args.results.force)).transpose()?.unzip();
+    let set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let store = Some(&mut folder.store);
-        match &real {
-            None => run::run_in(study::World::Sim, &scenario, &options, store, hooks),
-            Some((_, sandbox)) => {
+        match (&real, stream) {
+            (None, None) => run::run_in(study::World::Sim, &scenario, &options, store, hooks),
+            (None, Some(stream)) => {
+                let stream = Mutex::new(Some(stream));
+                let one = |s: &Scenario, seed, record, hooks: &Hooks<'_>| {
+                    let out = stream.lock().ok().and_then(|mut out| out.take()).unwrap_or_else(|| Box::new(sink()));
+                    run::simulate_captured(s, seed, record, out, hooks)
+                };
+                run::run_by(&one, &scenario, &options, hooks)
+            }
+            (Some((_, sandbox)), stream) => {
                 fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, stream, store, hooks)
             }
         }
     })?;
-    let packets = set.runs.first_mut().and_then(|r| r.pcapng.take()).unwrap_or_default();
     finish(folder, &set, &provenance, &manifest, args.results.quiet)?;
-    write_page(&dir.join("report.html"), &folder::run_page(&dir)?)?;
+    write_page(&dir.join("report.html"), &folder::run_page_of(&set))?;
     // Behind the results: packets that find no room take nothing else along.
-    match (&args.pcap, capture) {
-        (_, Some(capture)) => capture.finish()?,
-        (Some(file), None) => outputs::write_whole(file, &packets, args.results.force)?,
-        (None, None) => {}
-    }
+    capture.map_or(Ok(()), Capture::finish)?;
     let mut out = std::io::stdout().lock();
     if args.results.json {
         writeln!(out, "{}", set.json())?;
@@ -83,6 +86,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         table(&mut out, &[(String::new(), &set)])?;
     }
     invalid(&set);
+    tell_stillness(args.results.quiet, &scenario, [&set]);
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(set.interrupted)
 }
@@ -99,7 +103,12 @@ pub(crate) fn finish(folder: Folder, set: &RunSet, provenance: &Provenance, begu
         note(quiet, &format!("{kept}; --force measures anew"));
     }
     let manifest = Manifest { program: begun.program.clone(), ..provenance.manifest() };
-    Ok(folder.finish(set, &manifest)?)
+    Ok(folder.finish(set, &manifest, Some(&columns))?)
+}
+
+/// A table as Parquet, beside its CSV.
+pub(crate) fn columns(table: &Table) -> std::io::Result<Vec<u8>> {
+    fairpace_columns::to_parquet(table).map_err(std::io::Error::other)
 }
 
 /// Refuses the options that the chosen world does not support.
@@ -160,7 +169,9 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     }
     let names: Vec<String> = sets.iter().map(|(name, _)| name.clone()).collect();
     say_compared(&dir, &names)?;
-    write_page(&dir.join("report.html"), &folder::compare_page(&dir, &names)?)?;
+    if let Some(page) = folder::compare_page_of(sets.iter().map(|(name, set)| (name.as_str(), set))) {
+        write_page(&dir.join("report.html"), &page)?;
+    }
     let interrupted = sets.len() < controllers.len() || sets.iter().any(|(_, s)| s.interrupted);
     let mut out = std::io::stdout().lock();
     if args.results.json {
@@ -177,6 +188,7 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
         let sets: Vec<(String, &RunSet)> = sets.iter().map(|(name, set)| (name.clone(), set)).collect();
         table(&mut out, &sets)?;
     }
+    tell_stillness(args.results.quiet, &scenario, sets.iter().map(|(_, set)| set));
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(interrupted)
 }
@@ -334,6 +346,24 @@ pub(crate) fn invalid(set: &RunSet) {
     for (seed, why) in set.invalid() {
         note(false, &format!("{}: seed {seed}: {why}", paint("not valid", Ink::Bold)));
     }
+}
+
+/// Says where the seeds of all these are one run each, which has no interval.
+fn tell_stillness<'a>(quiet: bool, scenario: &Scenario, sets: impl IntoIterator<Item = &'a RunSet>) {
+    if sets.into_iter().all(|set| set.seeds_differ() == Some(false)) {
+        note(quiet, &without_randomness(scenario));
+    }
+}
+
+/// A scenario whose seeds are all one run is told so, with the remedy.
+pub(crate) fn without_randomness(scenario: &Scenario) -> String {
+    let remedy = jitter_of_a_packet(scenario).map_or(String::new(), |time| {
+        let us = time.as_secs_f64() * 1e6;
+        format!(
+            ": with `jitter = \"{us:.0} us\"` in [path], the time of a packet, seeds differ and packets are not in step"
+        )
+    });
+    format!("nothing in this scenario is random: the simulator's seeds are one run, without an interval{remedy}")
 }
 
 pub(crate) fn ended(interrupted: bool) -> Outcome {

@@ -3,7 +3,7 @@
 
 mod dask;
 
-use super::run::{folder_of, in_real_time, takes_results};
+use super::run::{folder_of, in_real_time, takes_results, without_randomness};
 use crate::alone;
 use crate::args::{Design as DesignArg, Sweep as Args, SweepTask, World};
 use crate::error::{Failure, Outcome, code};
@@ -488,6 +488,9 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
             args.results.quiet,
             &format!("no point has a number for `{}`; there are {}", metric.name(), others.join(", ")),
         );
+    }
+    if !ranked.is_empty() && ranked.iter().all(|r| r.estimate.n > 1 && r.estimate.half_width() == 0.0) {
+        note(args.results.quiet, &without_randomness(plan.base()));
     }
     if let (Some(first), Some(width)) = (too_wide.first(), &args.ci_width) {
         note(

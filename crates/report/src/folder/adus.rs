@@ -1,5 +1,6 @@
 //! The section of data units: when they were complete, and which way they took.
 
+use super::rows::Row;
 use super::run::Run;
 use super::shown::short;
 use crate::{Axis, BandKind, Chart, Section, Series, Style, Table};
@@ -55,16 +56,15 @@ impl Run {
 
     /// j_A over time; the stretches over TCP are shaded.
     fn adu_gaps(&self, flow: &str) -> Chart {
-        let rows = &self.adu_rows;
         let caption = format!("{}; the first seed", self.caption());
         let title = format!("`{flow}`: time between two complete data units");
         let mut chart =
             Chart::new(title, Axis::new("time", "s"), Axis::new("time between data units", "ms")).caption(caption);
-        let own: Vec<&Vec<String>> = rows.rows.iter().filter(|row| rows.text(row, "flow") == flow).collect();
-        let at = |row: &Vec<String>| rows.number(row, "complete_s").unwrap_or(f64::NAN);
+        let own: Vec<Row<'_>> = self.adu_rows.iter().filter(|row| row.is("flow", flow)).collect();
+        let at = |row: &Row<'_>| row.number("complete_s").unwrap_or(f64::NAN);
         let mut from = None;
         for row in &own {
-            match (rows.text(row, "via") == "tcp", from) {
+            match (row.is("via", "tcp"), from) {
                 (true, None) => from = Some(at(row)),
                 (false, Some(began)) => {
                     chart = chart.band(began, at(row), "TCP", BandKind::State);
@@ -78,8 +78,8 @@ impl Run {
         }
         // Of too many, those that stick out stay.
         let block = own.len().div_ceil(MAX_POINTS).max(1);
-        let longest = |rows_of: &[&Vec<String>]| {
-            let gaps = rows_of.iter().filter_map(|row| Some((at(row), rows.number(row, "gap_ms")?)));
+        let longest = |rows_of: &[Row<'_>]| {
+            let gaps = rows_of.iter().filter_map(|row| Some((at(row), row.number("gap_ms")?)));
             gaps.max_by(|a, b| a.1.total_cmp(&b.1))
         };
         let (x, y) = own.chunks(block).filter_map(longest).unzip();

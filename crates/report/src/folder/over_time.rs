@@ -4,6 +4,7 @@ use super::rows::thin;
 use super::run::Run;
 use crate::{Axis, BandKind, Chart, Lane, Section, Series, Span};
 use fairpace_scenario::Capacity;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Lanes of the timeline at most; more flows are in `series.csv`.
@@ -29,14 +30,14 @@ impl Run {
         let seed = self.first().seed.to_string();
         let mut x: Vec<f64> = Vec::new();
         let mut sums: Vec<(f64, u32)> = Vec::new();
-        for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed && rows.text(r, "group") == group) {
-            let Some(t) = rows.number(row, "t_s") else { continue };
+        for row in rows.iter().filter(|r| r.is("seed", &seed) && r.is("group", group)) {
+            let Some(t) = row.number("t_s") else { continue };
             // Rows come in order of time; all flows of one instant stand together.
             if x.last() != Some(&t) {
                 x.push(t);
                 sums.push((0.0, 0));
             }
-            if let (Some(value), Some(sum)) = (rows.number(row, column), sums.last_mut()) {
+            if let (Some(value), Some(sum)) = (row.number(column), sums.last_mut()) {
                 *sum = (sum.0 + value, sum.1 + 1);
             }
         }
@@ -65,19 +66,17 @@ impl Run {
         let seed = self.first().seed.to_string();
         let keys: BTreeMap<String, String> = self.keys().into_iter().collect();
         let mut lanes: Vec<Lane> = Vec::new();
-        for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed && !rows.text(r, "state").is_empty()) {
-            let (Some(t), flow, state) = (rows.number(row, "t_s"), rows.text(row, "flow"), rows.text(row, "state"))
-            else {
-                continue;
-            };
-            if self.variant.is_some() && !self.compared(rows.text(row, "group")) {
+        for row in rows.iter().filter(|r| r.is("seed", &seed) && !r.is("state", "")) {
+            let Some(t) = row.number("t_s") else { continue };
+            let (flow, state) = (row.text("flow"), row.text("state"));
+            if self.variant.is_some() && !self.compared(&row.text("group")) {
                 continue;
             }
-            let name = self.variant.as_ref().map_or_else(|| flow.to_owned(), |v| format!("{v} {flow}"));
+            let name = self.variant.as_ref().map_or_else(|| flow.to_string(), |v| format!("{v} {flow}"));
             let lane = match lanes.iter_mut().position(|l| l.name == name) {
                 Some(i) => &mut lanes[i],
                 None if lanes.len() < MAX_LANES => {
-                    let of_group = || keys.get(rows.text(row, "group")).cloned().unwrap_or_default();
+                    let of_group = || keys.get(&*row.text("group")).cloned().unwrap_or_default();
                     let colour = self.variant.as_ref().map_or_else(of_group, |v| variant_key(v));
                     lanes.push(Lane { name, colour, spans: Vec::new() });
                     let last = lanes.len() - 1;
@@ -86,12 +85,12 @@ impl Run {
                 None => continue,
             };
             match lane.spans.last_mut() {
-                Some(span) if span.label.eq_ignore_ascii_case(state) => span.to = t,
+                Some(span) if span.label.eq_ignore_ascii_case(&state) => span.to = t,
                 other => {
                     if let Some(before) = other {
                         before.to = t;
                     }
-                    lane.spans.push(Span { from: t, to: t, label: capital(state) });
+                    lane.spans.push(Span { from: t, to: t, label: capital(&state) });
                 }
             }
         }
@@ -216,25 +215,24 @@ fn queues(runs: &[Run], seed: &str, time: Axis) -> Chart {
     let mut lines = Vec::new();
     for run in runs.iter().filter(|r| r.first().satellite.is_none()) {
         let rows = &run.links;
-        let mut links: Vec<&str> = Vec::new();
-        for name in rows.rows.iter().map(|r| rows.text(r, "link")) {
+        let mut links: Vec<Cow<'_, str>> = Vec::new();
+        for name in rows.iter().map(|row| row.text("link")) {
             if !links.contains(&name) && !name.ends_with(".reverse") {
                 links.push(name);
             }
         }
-        if links.contains(&BOTTLENECK) {
-            links = vec![BOTTLENECK];
+        if links.iter().any(|link| link == BOTTLENECK) {
+            links = vec![BOTTLENECK.into()];
         }
-        for link in links {
-            let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "link") == link;
-            let points = rows.rows.iter().filter(wanted);
-            let (x, y) = points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, "queue_packets"))).unzip();
+        for link in &links {
+            let points = rows.iter().filter(|r| r.is("seed", seed) && r.is("link", link));
+            let (x, y) = points.filter_map(|r| r.number("t_s").zip(r.number("queue_packets"))).unzip();
             let (x, y) = thin(x, y);
             let (name, key) = match &run.variant {
                 Some(v) if link == BOTTLENECK => (v.clone(), variant_key(v)),
                 Some(v) => (format!("{v}: {link}"), variant_key(v)),
-                None if link == BOTTLENECK => (link.to_owned(), "link".to_owned()),
-                None => (link.to_owned(), link.to_owned()),
+                None if link == BOTTLENECK => (link.to_string(), "link".to_owned()),
+                None => (link.to_string(), link.to_string()),
             };
             lines.push((link == BOTTLENECK, Series::stepped(name, key, x, y)));
         }

@@ -1,11 +1,13 @@
-//! The contents of a folder for one scenario, and the summary of all of it.
+//! The results of one scenario, as its run has them or its folder keeps them, and the summary of all of it.
 
 use super::error::{FolderError, read};
 use super::rows::Rows;
 use super::shown::short;
 use crate::Page;
+use fairpace_lab::RunSet;
 use fairpace_lab::events::TerminalEvent;
 use fairpace_lab::metrics::{GroupSummary, RunSummary};
+use fairpace_lab::results::SeedResults;
 use fairpace_lab::summary::{Metric, Summary};
 use fairpace_scenario::RawScenario;
 use std::path::Path;
@@ -34,6 +36,27 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// From memory.
+    pub(super) fn of(set: &RunSet, variant: Option<&str>) -> Run {
+        let rows = |name: &str| set.table(name).map(Rows::from).unwrap_or_default();
+        let events = set.runs.iter().filter_map(SeedResults::terminal_events).flat_map(str::lines);
+        Run {
+            variant: variant.map(str::to_owned),
+            summary: set.summary(),
+            scenario: (*set.scenario).clone(),
+            series: rows("series"),
+            links: rows("link_series"),
+            terminal_rows: rows("terminals"),
+            slots: rows("slots"),
+            user_rows: rows("users"),
+            radio_slots: rows("radio_slots"),
+            jitter_rows: rows("jitter"),
+            adu_rows: rows("adus"),
+            events: events.filter_map(|line| serde_json::from_str(line).ok()).collect(),
+        }
+    }
+
+    /// From what a run has left on disk.
     pub(super) fn read(folder: &Path, variant: Option<&str>) -> Result<Run, FolderError> {
         let malformed = |name: &str, problem: String| FolderError::Malformed { path: folder.join(name), problem };
         let summary = Summary::from_json(&read(&folder.join("summary.json"))?)
@@ -113,6 +136,12 @@ impl Run {
         }
         for warning in &first.warnings {
             page = page.notice(warning);
+        }
+        if let [one, others @ ..] = self.summary.runs()
+            && !others.is_empty()
+            && others.iter().all(|other| other.groups == one.groups)
+        {
+            page = page.notice("Nothing in this scenario is random: its seeds are one run, without an interval");
         }
         let stopped: Vec<_> = first.flows.iter().filter_map(|f| Some((&f.name, f.stopped.as_ref()?))).collect();
         for (name, why) in stopped.iter().take(MAX_NOTICES) {

@@ -7,6 +7,7 @@ use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow,
 use fairpace_lab::events::TerminalEventKind;
 use fairpace_lab::metrics::{SatelliteSummary, TerminalSummary};
 use fairpace_scenario::FrameSpec;
+use std::borrow::Cow;
 
 /// Carriers whose frames are shown.
 const MAX_CARRIERS: usize = 2;
@@ -76,16 +77,16 @@ impl Run {
         let rows = &self.slots;
         let (multi_frame, frame) = self.frame();
         let slot_ms = found.multi_frame_ms / multi_frame as f64;
-        let mut carriers: Vec<&str> = Vec::new();
-        for row in &rows.rows {
-            let carrier = rows.text(row, "carrier");
+        let mut carriers: Vec<Cow<'_, str>> = Vec::new();
+        for row in rows.iter() {
+            let carrier = row.text("carrier");
             if !carriers.contains(&carrier) {
                 carriers.push(carrier);
             }
         }
         let seed = self.first().seed.to_string();
         let more = carriers.len().saturating_sub(MAX_CARRIERS);
-        let map = |carrier: &&str| {
+        let map = |carrier: &Cow<'_, str>| {
             let plans = plans(rows, carrier);
             let per_plan = |terminal: Option<u32>| -> Vec<usize> {
                 plans.iter().map(|p| p.owners.iter().filter(|o| **o == terminal).count()).collect()
@@ -275,9 +276,8 @@ impl Run {
     fn column(&self, seed: &str, terminal: u32, column: &str, scale: f64) -> (Vec<f64>, Vec<f64>) {
         let rows = &self.terminal_rows;
         let terminal = terminal.to_string();
-        let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "terminal") == terminal;
-        let points = rows.rows.iter().filter(wanted);
-        points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, column).map(|v| v * scale))).unzip()
+        let points = rows.iter().filter(|r| r.is("seed", seed) && r.is("terminal", &terminal));
+        points.filter_map(|r| r.number("t_s").zip(r.number(column).map(|v| v * scale))).unzip()
     }
 
     /// The events at a terminal, with the first seed: the time in seconds, and the event.
@@ -319,14 +319,14 @@ struct Plan {
 /// The super-frames of a carrier in `slots.csv`, in order of time.
 fn plans(rows: &Rows, carrier: &str) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::new();
-    for row in rows.rows.iter().filter(|r| rows.text(r, "carrier") == carrier) {
-        let super_frame = rows.text(row, "super_frame");
+    for row in rows.iter().filter(|r| r.is("carrier", carrier)) {
+        let super_frame = row.text("super_frame");
         if plans.last().is_none_or(|p| p.super_frame != super_frame) {
-            let start_s = rows.number(row, "start_s").unwrap_or(f64::NAN);
-            plans.push(Plan { super_frame: super_frame.to_owned(), start_s, owners: Vec::new() });
+            let start_s = row.number("start_s").unwrap_or(f64::NAN);
+            plans.push(Plan { super_frame: super_frame.into_owned(), start_s, owners: Vec::new() });
         }
         if let Some(plan) = plans.last_mut() {
-            plan.owners.push(rows.text(row, "terminal").parse().ok());
+            plan.owners.push(row.text("terminal").parse().ok());
         }
     }
     plans

@@ -1,7 +1,7 @@
 //! The section of a wireless link: what became of its slots, windows and queues over time, and the delay jitter beside
 //! what eq. (3) promises.
 
-use super::rows::{Rows, thin};
+use super::rows::{Row, Rows, thin};
 use super::run::Run;
 use super::shown::short;
 use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow, Table};
@@ -53,12 +53,11 @@ impl Run {
     /// The outcomes of the slots in a stretch of the measured window.
     fn slot_map(&self, users: &[UserSummary], slot_ms: f64) -> Option<SlotMap> {
         let rows = &self.radio_slots;
-        let number = |row: &[String], column: &str| rows.number(row, column).map(|x| x as u64);
+        let number = |row: Row<'_>, column: &str| row.number(column).map(|x| x as u64);
         let noted: Vec<(u64, usize, bool, u64)> = rows
-            .rows
             .iter()
             .filter_map(|row| {
-                let failed = rows.text(row, "outcome").starts_with("failure");
+                let failed = row.text("outcome").starts_with("failure");
                 let silence = number(row, "silent_slots_after").unwrap_or(0);
                 Some((number(row, "slot")?, number(row, "user")? as usize, failed, silence))
             })
@@ -157,10 +156,9 @@ impl Run {
         let mut series = Vec::new();
         for user in users.iter().map(|u| u.user).take(MAX_LINES) {
             let number = user.to_string();
-            let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "user") == number;
-            let points = rows.rows.iter().filter(own);
+            let points = rows.iter().filter(|r| r.is("seed", &seed) && r.is("user", &number));
             let (x, y): (Vec<f64>, Vec<f64>) =
-                points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, "queue_packets"))).unzip();
+                points.filter_map(|r| r.number("t_s").zip(r.number("queue_packets"))).unzip();
             if y.iter().any(|y| *y > 0.0) {
                 let (x, y) = thin(x, y);
                 series.push(Series::stepped(format!("user {user}"), user_key(user), x, y));
@@ -185,10 +183,10 @@ impl Run {
         let mut said = Vec::new();
         for flow in self.flows_with(rows, "measured") {
             let seed = self.first().seed.to_string();
-            let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "flow") == flow;
+            let own = |r: &Row<'_>| r.is("seed", &seed) && r.is("flow", &flow);
             let column = |column: &str| -> (Vec<f64>, Vec<f64>) {
-                let value = |r: &Vec<String>| rows.number(r, column).filter(|p| *p >= LEAST_SHARE).unwrap_or(f64::NAN);
-                rows.rows.iter().filter(own).filter_map(|r| Some((rows.number(r, "jitter_ms")?, value(r)))).unzip()
+                let value = |r: Row<'_>| r.number(column).filter(|p| *p >= LEAST_SHARE).unwrap_or(f64::NAN);
+                rows.iter().filter(own).filter_map(|r| Some((r.number("jitter_ms")?, value(r)))).unzip()
             };
             let (x, measured) = column("measured");
             let (_, analytic) = column("analytic");
@@ -272,13 +270,13 @@ impl Run {
     fn flows_with(&self, rows: &Rows, column: &str) -> Vec<String> {
         let seed = self.first().seed.to_string();
         let mut flows: Vec<String> = Vec::new();
-        for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed) {
-            let flow = rows.text(row, "flow");
+        for row in rows.iter().filter(|r| r.is("seed", &seed)) {
+            let flow = row.text("flow");
             if flows.len() == MAX_LINES {
                 break;
             }
-            if rows.number(row, column).is_some() && !flows.iter().any(|f| f == flow) {
-                flows.push(flow.to_owned());
+            if row.number(column).is_some() && !flows.iter().any(|f| *f == flow) {
+                flows.push(flow.into_owned());
             }
         }
         flows
@@ -288,9 +286,9 @@ impl Run {
     fn flow_column(&self, flow: &str, column: &str) -> (Vec<f64>, Vec<f64>) {
         let rows = &self.series;
         let seed = self.first().seed.to_string();
-        let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "flow") == flow;
-        let value = |r: &Vec<String>| rows.number(r, column).unwrap_or(f64::NAN);
-        rows.rows.iter().filter(own).filter_map(|r| Some((rows.number(r, "t_s")?, value(r)))).unzip()
+        let own = |r: &Row<'_>| r.is("seed", &seed) && r.is("flow", flow);
+        let value = |r: Row<'_>| r.number(column).unwrap_or(f64::NAN);
+        rows.iter().filter(own).filter_map(|r| Some((r.number("t_s")?, value(r)))).unzip()
     }
 
     fn time(&self) -> Axis {

@@ -90,7 +90,7 @@ fn any_comparison_gives_a_page_or_an_error() {
     let record = Record { series: true, events: false, pcap: false };
     let set = run::run(&scenario, &RunOptions { seeds: Seeds::Count(1), record }, &Hooks::default()).expect("a run");
     for name in ["rcs", "rap"] {
-        results::write(&base.0.join(name), &set, &results::Manifest::default()).expect("a folder");
+        results::write(&base.0.join(name), &set, &results::Manifest::default(), None).expect("a folder");
     }
     let seed = br#"{"runs":["rcs","rap"],"metrics":[]}"#.to_vec();
     assert!(try_file(&base.0, super::COMPARE_FILE, &seed), "the comparison as it is");
