@@ -3,6 +3,7 @@
 //! ```text
 //! decode   filesrc | appsrc (a pipe) | videotestsrc -> decodebin -> convert, scale, rate -> I420
 //! encode   appsrc -> vp8enc -> appsink, one frame in, one frame out
+//!          ffmpeg, a group of pictures at a time: MPEG-2, in virtual time only
 //! ```
 //!
 //! The two are apart: a small clip is decoded once and looped from memory, and what is captured
@@ -14,12 +15,14 @@ mod clip;
 mod decoder;
 mod encoder;
 mod format;
+mod mpeg2;
 mod source;
 
 pub use batch::{encode_following, encode_following_with};
 pub use clip::Clip;
 pub use encoder::EncoderParams;
 pub use format::ClipFormat;
+pub use mpeg2::encode_mpeg2_following;
 pub use source::{GstSkipped, GstSource};
 
 use crate::MediaError;

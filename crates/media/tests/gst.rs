@@ -3,7 +3,7 @@
 #![cfg(feature = "gst")]
 
 use fairpace_media::buffer_model::{self, Buffer};
-use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, GstSource, encode_following};
+use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, GstSource, encode_following, encode_mpeg2_following};
 use fairpace_media::{EncodedFrame, FrameSource, Hint, IvfReader, IvfWriter, MediaError, PictureWish, stills, vp8};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::path::PathBuf;
@@ -93,6 +93,20 @@ fn the_mean_over_a_sawtooth_is_the_sawtooths_mean() {
     let last = samples.last().unwrap();
     let ratio = last.mu_r.as_bps() / last.mu_s.as_bps();
     assert!((0.95..=1.05).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn mpeg2_pays_back_what_it_spent_and_leaves_no_picture_out() {
+    let at = |s: f64, kbps: f64| (Instant::from_secs_f64(s), Rate::kbps(kbps));
+    // 300 kbit/s is less than its coarsest pictures of this clip take: the debt is paid when the rate allows it.
+    let rates = [at(0.0, 1_500.0), at(4.0, 300.0), at(8.0, 3_000.0)];
+    let run = || encode_mpeg2_following(&CLIP, &rates, Duration::from_secs(16)).unwrap();
+    let sizes = run();
+    assert_eq!((sizes.len(), &run()), (400, &sizes));
+    let told = (1_500.0 * 4.0 + 300.0 * 4.0 + 3_000.0 * 8.0) * 1e3 / 16.0;
+    let share = mean_bps(&sizes, 0.0, 16.0) / told;
+    assert!((0.93..=1.07).contains(&share), "{share}");
+    assert!(mean_bps(&sizes, 5.0, 8.0) < 0.6 * mean_bps(&sizes, 1.0, 4.0));
 }
 
 #[test]

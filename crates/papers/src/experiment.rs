@@ -113,17 +113,40 @@ impl Outcome {
     }
 }
 
+/// The real encoders that `rcs.fig7-9` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encoder {
+    /// MPEG-2 by groups of pictures, which leaves no picture out.
+    Mpeg2,
+    /// VP8 as `send` has it: pictures are left out below what its coarsest quantizer gives.
+    Vp8,
+    /// VP8 that leaves no picture out.
+    Vp8Whole,
+}
+
+impl Encoder {
+    /// The name in captions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoder::Mpeg2 => "MPEG-2",
+            Encoder::Vp8 => "VP8",
+            Encoder::Vp8Whole => "VP8 that leaves no picture out",
+        }
+    }
+}
+
 /// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
 /// each picture it made. The command supplies it when it was built with one.
-pub type EncodeFollowing<'a> = dyn FnMut(&[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+pub type EncodeFollowing<'a> =
+    dyn FnMut(Encoder, &[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
 
 /// The tools from outside that experiments may need.
 #[derive(Default)]
 pub struct Tools<'a> {
     /// A real encoder; without it `rcs.fig7-9` is reported as not run.
     pub encoder: Option<Box<EncodeFollowing<'a>>>,
-    /// The name of the encoder and its clip in captions.
-    pub encoder_name: String,
+    /// The name of the encoder's clip in captions.
+    pub clip_name: String,
     /// Time between two pictures.
     pub frame_interval: Duration,
     /// Where scenarios are run; see [`Experiment::in_real_time`].

@@ -14,6 +14,8 @@ use fairpace_lab::{Hooks, RunError};
 use fairpace_papers::{Asked, Claim, Effort, Outcome as Found, Store, Tools};
 use fairpace_realtime::{Ip, Prepared};
 use fairpace_scenario::{Record, Scenario};
+#[cfg(feature = "gst")]
+use fairpace_units::Duration;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -266,7 +268,8 @@ fn line(claim: &Claim) -> String {
 /// The real encoder, if this build has one and an experiment wants it.
 #[cfg(feature = "gst")]
 fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
-    use fairpace_media::gst::{Clip, ClipFormat, encode_following};
+    use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, encode_following_with, encode_mpeg2_following};
+    use fairpace_papers::Encoder;
     if !wanted {
         return Ok(Tools::default());
     }
@@ -275,9 +278,15 @@ fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
     let clip = Clip::load(shipped.path(), format)?;
     Ok(Tools {
         frame_interval: format.interval(),
-        encoder_name: format!("VP8 of {}", crate::demo::CLIP_NAME),
-        encoder: Some(Box::new(move |rates, duration| {
-            encode_following(&clip, rates, duration).map_err(|e| e.to_string())
+        clip_name: crate::demo::CLIP_NAME.to_owned(),
+        encoder: Some(Box::new(move |encoder, rates, duration| {
+            let vp8 = |params| encode_following_with(&clip, rates, duration, params);
+            match encoder {
+                Encoder::Mpeg2 => encode_mpeg2_following(&clip, rates, duration),
+                Encoder::Vp8 => vp8(EncoderParams::default()),
+                Encoder::Vp8Whole => vp8(EncoderParams { skip_above: Duration::MAX, ..EncoderParams::default() }),
+            }
+            .map_err(|e| e.to_string())
         })),
         ..Tools::default()
     })

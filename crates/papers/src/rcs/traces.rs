@@ -297,7 +297,8 @@ mod tests {
     fn an_encoder_that_does_as_it_is_told_meets_the_means_and_one_that_doubles_does_not() {
         let id = ["rcs.fig7-9".to_owned()];
         let with = |factor: f64| {
-            let encode = move |rates: &[(fairpace_units::Instant, fairpace_units::Rate)],
+            let encode = move |_: crate::Encoder,
+                               rates: &[(fairpace_units::Instant, fairpace_units::Rate)],
                                length: fairpace_units::Duration| {
                 let step = fairpace_units::Duration::from_millis(40);
                 let pictures = length.as_millis() / 40;
@@ -311,7 +312,7 @@ mod tests {
             };
             let mut tools = Tools {
                 encoder: Some(Box::new(encode)),
-                encoder_name: "a test".to_owned(),
+                clip_name: "a test".to_owned(),
                 frame_interval: fairpace_units::Duration::from_millis(40),
                 ..Tools::default()
             };
