@@ -23,7 +23,7 @@ use crate::Experiment;
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    experiment!("rcs", "fig7-9", "a real encoder follows S(t)", encoder::fig7_9, encoder::ENCODERS),
+    experiment!("rcs", "fig7-9", "a real encoder follows S(t)", encoder::fig7_9, readings::ENCODERS),
     experiment!("rcs", "fig12", "one loss by a link error", traces::fig12),
     experiment!("rcs", "fig14", "loss by congestion", traces::fig14),
     experiment!("rcs", "fig16", "a signal loss of two SRTT", traces::fig16, readings::ONE_BLACKOUT),

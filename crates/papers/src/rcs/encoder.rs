@@ -1,11 +1,10 @@
 //! A real encoder behind RCS: R(t), S(t), the buffer between them [rcs §III-F, Figs. 7 to 10].
 
-use super::setup::set_loss;
+use super::readings::{VP8, VP8_WHOLE};
 use super::traces::{Trace, trace};
 use crate::builtin::base;
 use crate::claim::exact;
 use crate::figure::{point, table};
-use crate::reading::Reading;
 use crate::{Bench, Bound, Claim, Encoder, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
@@ -16,39 +15,6 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 /// Sizes of the buffer of Fig. 6(b): as printed, and the one that its delays need.
 const PRINTED_BITS: f64 = 16e3;
 const READ_BITS: f64 = 16e6;
-
-const VP8: &str = "vp8";
-const VP8_WHOLE: &str = "vp8-whole";
-const LOSS_1E_2: &str = "loss-1e-2";
-
-/// The encoder and the loss behind S(t).
-pub(super) const ENCODERS: &[Reading] = &[
-    Reading::default(
-        "R(t) is the experimental output rate of a MSSG MPEG-2 video encoder when the target source rate is S(t)",
-        "§III-F",
-        "MPEG-2 by groups of 12 pictures: what a group spends too much is taken from the next, and no picture is left \
-         out; P = 0.001",
-    ),
-    Reading::new(
-        VP8,
-        "silent",
-        "§III-F",
-        "VP8 as `send` has it: a buffer of 300 ms, pictures left out where it cannot go low enough",
-    )
-    .against(&[VP8_WHOLE]),
-    Reading::new(VP8_WHOLE, "silent", "§III-F", "VP8 with a buffer of 300 ms that leaves no picture out")
-        .against(&[VP8]),
-    Reading::new(
-        LOSS_1E_2,
-        "the environment which will be described in Section V-A",
-        "§III-F",
-        "P = 0.01: S(t) is lower, below what an encoder's coarsest pictures take",
-    )
-    .setting(|s| set_loss(s, 0.01)),
-    Reading::set("vp8-loss-1e-2", &[VP8, LOSS_1E_2], AT_LOW_RATES),
-    Reading::set("vp8-whole-loss-1e-2", &[VP8_WHOLE, LOSS_1E_2], AT_LOW_RATES),
-];
-const AT_LOW_RATES: &str = "whether an encoder leaves pictures out shows where S(t) is low";
 
 pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let section = e.section();

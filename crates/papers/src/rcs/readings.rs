@@ -4,6 +4,7 @@
 //! what becomes of packets on the air when the signal goes. The defaults are ns-2's where the paper is silent (§V: all of it
 //! ran in ns-2), and what §IV-C and §V say of Figs. 15, 16 and 20.
 
+use super::setup::set_loss;
 use crate::reading::Reading;
 use fairpace_scenario::{Count, InFlight, Parameter, QueueSpec, RawScenario, Room, Time};
 
@@ -156,3 +157,38 @@ pub(super) const BLACKOUTS: &[Reading] = &[
         "both decide how much of a run RCS spends at S0/2 after a long signal loss",
     ),
 ];
+
+/// Readings of the encoder.
+pub(super) const VP8: &str = "vp8";
+/// See [`VP8`].
+pub(super) const VP8_WHOLE: &str = "vp8-whole";
+const LOSS_1E_2: &str = "loss-1e-2";
+
+/// The encoder and the loss behind S(t).
+pub(super) const ENCODERS: &[Reading] = &[
+    Reading::default(
+        "R(t) is the experimental output rate of a MSSG MPEG-2 video encoder when the target source rate is S(t)",
+        "§III-F",
+        "MPEG-2 by groups of 12 pictures: what a group spends too much is taken from the next, and no picture is left \
+         out; P = 0.001",
+    ),
+    Reading::new(
+        VP8,
+        "silent",
+        "§III-F",
+        "VP8 as `send` has it: a buffer of 300 ms, pictures left out where it cannot go low enough",
+    )
+    .against(&[VP8_WHOLE]),
+    Reading::new(VP8_WHOLE, "silent", "§III-F", "VP8 with a buffer of 300 ms that leaves no picture out")
+        .against(&[VP8]),
+    Reading::new(
+        LOSS_1E_2,
+        "the environment which will be described in Section V-A",
+        "§III-F",
+        "P = 0.01: S(t) is lower, below what an encoder's coarsest pictures take",
+    )
+    .setting(|s| set_loss(s, 0.01)),
+    Reading::set("vp8-loss-1e-2", &[VP8, LOSS_1E_2], AT_LOW_RATES),
+    Reading::set("vp8-whole-loss-1e-2", &[VP8_WHOLE, LOSS_1E_2], AT_LOW_RATES),
+];
+const AT_LOW_RATES: &str = "whether an encoder leaves pictures out shows where S(t) is low";
