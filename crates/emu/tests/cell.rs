@@ -209,8 +209,8 @@ fn each_flow_is_told_its_window_as_flows_come_and_go() {
         b.up(&mut second, &bye());
         assert_eq!(b.down(at, &mut first, &ack(5, None)), ack(5, Some(20)));
         assert_eq!(b.down(other, &mut second, &ack(5, None)), ack(5, None), "the last words of one that has gone");
-        b.pause(120);
-        // Its place is free at once.
+        // Its place is free two seconds after its goodbye.
+        b.pause(2_100);
         let mut third = b.client();
         assert_eq!(b.enter(&mut third, Request::SackVector, &echo()), (Some(10), other));
     });
