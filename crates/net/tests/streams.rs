@@ -164,7 +164,8 @@ fn all_streams_arrive_whole_each_in_a_session_of_its_own() {
 fn streams_that_fail_end_alone_each_with_its_reason() {
     let receiving = Receiving::start(2, None, None, None);
     let mut long = to(receiving.port);
-    long.duration = Some(Duration::from_secs(8));
+    // Who is told that the receiver is busy asks for 15 s.
+    long.duration = Some(Duration::from_secs(17));
     let nobody = to(UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
     let mut wrong = to(receiving.port);
     wrong.quantum = Duration::from_secs(1);
