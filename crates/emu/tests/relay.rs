@@ -50,8 +50,10 @@ impl Bench {
         thread::scope(|scope| {
             let running = scope.spawn(|| relay.run(|_| {}, &stop));
             let mut bench = Bench { clock, client, target, waiter: Waiter::new(clock).unwrap() };
-            let out = work(&mut bench);
+            // A failure ends the relay, too.
+            let out = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut bench)));
             stop.store(true, Ordering::Relaxed);
+            let out = out.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (out, running.join().unwrap().unwrap())
         })
     }
