@@ -177,6 +177,14 @@ mod tests {
         Duration::from_millis(n)
     }
 
+    /// By TCP's own account of a connection on one machine, say.
+    #[test]
+    fn no_round_trip_is_learnt_that_is_below_a_tenth_of_a_millisecond() {
+        let mut r = RoundTrip::new(RttParams::default(), RtoParams::default(), ms(25));
+        r.learn(Duration::from_micros(1));
+        assert_eq!(r.srtt(), Some(Duration::from_micros(100)));
+    }
+
     #[test]
     fn a_report_on_what_left_before_a_sleep_measures_no_round_trip() {
         let mut r = RoundTrip::new(RttParams::default(), RtoParams::default(), ms(25));
