@@ -1,5 +1,5 @@
-//! The file of `--pcap` that the simulator or the emulator's thread fills while packets move: on disk each second, and why it is not whole is kept for
-//! the end.
+//! The file of `--pcap` that a run fills while packets move, in whatever thread they do: on disk each second, and why it is not
+//! whole is kept for the end.
 
 use crate::error::{Failure, Outcome};
 use crate::outputs::{self, Late};
@@ -41,7 +41,7 @@ impl Capture {
         (Capture { new: None, begun, lost }, Box::new(writer))
     }
 
-    /// The emulator is done with the file.
+    /// Nothing more is written: says what could not be.
     ///
     /// # Errors
     /// The first failure to write it.
@@ -58,7 +58,7 @@ impl Drop for Capture {
     }
 }
 
-/// The emulator's end.
+/// The end that is written to.
 struct Writer {
     /// None once it is over.
     out: Option<BufWriter<Late>>,
@@ -84,7 +84,7 @@ impl Write for Writer {
         self.told(written)
     }
 
-    /// The first time when the emulator has begun, and not before.
+    /// The first time when the run has begun, and not before.
     fn flush(&mut self) -> io::Result<()> {
         self.begun.store(true, Ordering::Relaxed);
         let flushed = self.out.as_mut().map_or(Ok(()), Write::flush);

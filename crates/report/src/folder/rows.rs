@@ -102,6 +102,9 @@ impl<'a> Row<'a> {
     }
 }
 
+/// Columns of whole numbers without a unit. Names of flows may look like numbers, and are none.
+const COUNTED: &[&str] = &["seed", "terminal", "user", "carrier", "super_frame", "slot", "silent_slots_after", "adu"];
+
 /// Whether a column of that name has numbers only.
 fn has_unit(name: &str) -> bool {
     ["_s", "_ms", "_bps", "_pps", "_packets", "_bytes"].iter().any(|unit| name.ends_with(unit))
@@ -110,9 +113,6 @@ fn has_unit(name: &str) -> bool {
 /// A column while its cells are read.
 struct Cells(Column);
 
-/// Columns of whole numbers without a unit. Names of flows may look like numbers, and are none.
-const COUNTED: &[&str] = &["seed", "terminal", "user", "carrier", "super_frame", "slot", "silent_slots_after", "adu"];
-
 impl Cells {
     fn of(name: &str) -> Cells {
         let is_counted = has_unit(name) || COUNTED.contains(&name);
@@ -120,8 +120,8 @@ impl Cells {
     }
 
     fn push(&mut self, cell: String) {
-        // Whole numbers become numbers, and these text, with the first cell that is none; what it was before is written as it was
-        // read, or is no number whose digits anybody asks for.
+        // The first cell that is no whole number makes the column numbers, the first that is no number makes it text. Cells
+        // before keep their value; digits such as a trailing zero are kept only from whole numbers and text.
         match &mut self.0 {
             Column::Whole(all) if cell.is_empty() => all.push(None),
             Column::Number(all) if cell.is_empty() => all.push(None),
