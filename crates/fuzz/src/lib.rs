@@ -10,7 +10,7 @@
 //!
 //! Inputs of the corpus (the files in `tests/corpus/NAME` of the crate, and what the test itself makes) come first, then cases: one of
 //! the inputs with one to eight mutations. Each may be a finding: a panic (an overflow is one, in every profile), more than
-//! [`SLOWEST`], more memory at a time than the target may have ([`Target::memory`]). An input that does not come to its end within
+//! [`SLOWEST`] of its thread's processor time, more memory at a time than the target may have ([`Target::memory`]). An input that does not come to its end within
 //! [`HANGS`] ends the process. The input of a finding is made smaller and kept in the corpus under a name of its own, and the test fails.
 //!
 //! The number of cases is fixed and the random stream has a fixed seed, so that a run is the same each time. With
@@ -32,6 +32,7 @@ pub use script::{Script, put_piece};
 
 use fairpace_units::{Duration, RandomStream};
 use mutate::Mutator;
+use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +41,7 @@ use std::time::Instant;
 pub use watch::HANGS;
 use watch::{Watch, now};
 
-/// An input that takes longer, three times in a row, is a finding.
+/// An input that takes more processor time, three times in a row, is a finding.
 pub const SLOWEST: Duration = Duration::from_secs(1);
 
 /// The fault that an input has shown.
@@ -48,7 +49,7 @@ pub const SLOWEST: Duration = Duration::from_secs(1);
 pub enum Fault {
     /// A panic, with its place and message.
     Panic(String),
-    /// The time that the input took.
+    /// The processor time that the input took.
     Slow(Duration),
     /// Bytes of memory at a time, and how many are allowed.
     Memory(u64, u64),
@@ -207,7 +208,7 @@ impl Target {
         let mut account = Account::default();
         let mut look = |input: &[u8], account: &mut Account| -> Option<Fault> {
             let mut fault = None;
-            // The machine may be busy with something else: the least of three.
+            // The machine slows its processors down at times: the least of three.
             for _ in 0..3 {
                 let (found, memory, took) = watch.over(input, || run(|| read(input)));
                 account.most_memory = account.most_memory.max(memory);
@@ -292,13 +293,18 @@ fn shown(input: &[u8]) -> String {
     }
 }
 
-/// One run: its panic, the most memory at a time, the time it took.
+/// One run: its panic, the most memory at a time, the processor time it took.
 fn run(read: impl FnOnce()) -> (Option<Fault>, u64, Duration) {
-    let begin = now();
+    let begin = thread_cpu();
     let mut panic = None;
     let memory =
         allocation_counter::measure(|| panic = watch::quietly(|| catch_unwind(AssertUnwindSafe(read)).is_err()));
-    (panic.map(Fault::Panic), memory.bytes_max, begin.elapsed())
+    (panic.map(Fault::Panic), memory.bytes_max, thread_cpu().saturating_sub(begin))
+}
+
+/// Of this thread, since it began: a machine that is busy with something else makes no input slow.
+fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).expect("the kernel counts it")
 }
 
 /// The end of a run.
