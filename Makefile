@@ -25,7 +25,7 @@ FAIRPACE_FUZZ_MINUTES ?= 10
 # The crates with fuzzing targets in `tests/targets.rs`; those of `net` and `emu` are beside what they test.
 FUZZED = rtp control path scenario lab media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
-# Tests of real time mostly wait: so many run at a time, more than there are cores.
+# Tests of real time mostly wait: so many of a program run at a time, more than there are cores, and `scripts/tests` runs several programs.
 TEST_THREADS ?= 5
 # What is tested together. Another choice of crates has dependencies with other features, which are all built anew.
 TESTED = --workspace --exclude fairpace-fsocket --features gst --locked
@@ -61,7 +61,7 @@ test: packages-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features gst --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --features gst --locked
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(TESTED)
+	RUST_TEST_THREADS=$(TEST_THREADS) CARGO="$(CARGO)" scripts/tests $(TESTED)
 # Apart: programs in C link the library as it is without GStreamer.
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test -p fairpace-fsocket --locked
 	scripts/viewers-live --self-test
