@@ -26,14 +26,15 @@
 //! | X, TFRC's allowed rate: `Tfrc::x` | byte/s | by TFRC |
 //! | G: `Free::rate` | byte/s | each round, each sign of a queue, each expiry of the no-feedback timer |
 //! | W, the waiting: a round trip less the least of the last half to whole minute (`base_rtt.rs`) | s | each ACK |
+//! | J, the jitter: how much a round trip differs from the one before, in the mean [RFC 3550 §6.4.1] | s | each ACK |
 //! | a round: SRTT, 100 ms and 4 packets at least | – | one after the other; after a cut, of packets that left since |
 //!
 //! # Rules
 //!
-//! - **A queue stands** when five packets in a row found one: W above 15 ms. G goes to 0.85 of what this round delivered so
+//! - **A queue stands** when five packets in a row found one: W above 15 ms + 2 J. G goes to 0.85 of what this round delivered so
 //!   far, or of itself before half a round is over, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
-//! - **A loss in a queue** is congestion: the packets sent just before and after it waited 5 ms in the mean, what CoDel
-//!   calls a standing queue [RFC 8289 §4.3]. G falls to X. Losses elsewhere are the path's own: they lower X and not G. To
+//! - **A loss in a queue** is congestion: the packets sent just before and after it waited 5 ms + 2 J in the mean; 5 ms
+//!   are what CoDel calls a standing queue [RFC 8289 §4.3]. G falls to X. Losses elsewhere are the path's own: they lower X and not G. To
 //!   judge a loss by its neighbours' delay is an old idea; what it costs to be wrong is the rate of TFRC.
 //! - **Much is lost**, more than a tenth of a round [draft-ietf-rmcat-gcc-02 §6]: as if a queue stood.
 //! - **Growth**: after a round without either, of which 70 % of G was used, the next carries three packets more, or what G

@@ -8,6 +8,9 @@ use fairpace_units::{Bounds, Duration, Instant, Rate};
 
 /// Packets in a row that find a queue, before one is believed: a burst of somebody's passes between them.
 const IN_A_ROW: u32 = 5;
+/// Waiting counts beyond so many times the path's jitter. A delay that is uniform from 0 to D has a jitter of D / 3, so that no packet
+/// of it finds a queue of 15 ms up to D = 45 ms.
+const JITTERS: u32 = 2;
 /// The part of the delivered rate that remains when a queue stands [draft-ietf-rmcat-gcc-02 §5.5].
 const AFTER_QUEUE: f64 = 0.85;
 /// A round is no shorter: on a path of 10 ms G would else double a hundred times a second.
@@ -95,6 +98,7 @@ pub(super) struct Free {
     fair: f64,
     starting: bool,
     base: BaseRtt,
+    jitter: Jitter,
     /// Packets in a row, up to the last acknowledged, that found a queue.
     in_a_row: u32,
     neighbours: Neighbours,
@@ -118,6 +122,7 @@ impl Free {
             fair: 0.0,
             starting: true,
             base: BaseRtt::new(),
+            jitter: Jitter::default(),
             in_a_row: 0,
             neighbours: Neighbours::default(),
             round: Round::default(),
@@ -161,6 +166,7 @@ impl Free {
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Acked, srtt: Option<Duration>) {
         if let Some(rtt) = ack.rtt {
             self.base.on_sample(now, rtt);
+            self.jitter.on_sample(rtt);
             self.neighbours.add(ack.seq, self.base.waiting(rtt));
         }
         if ack.sent_at < self.since {
@@ -168,7 +174,8 @@ impl Free {
             return;
         }
         if let Some(rtt) = ack.rtt {
-            self.in_a_row = if self.base.shows_queue(rtt) { self.in_a_row + 1 } else { 0 };
+            let found = self.base.shows_queue(rtt.saturating_sub(self.jitter.waits()));
+            self.in_a_row = if found { self.in_a_row + 1 } else { 0 };
         }
         let round = &mut self.round;
         round.acked += 1;
@@ -188,7 +195,8 @@ impl Free {
             return;
         }
         self.round.lost += 1;
-        if self.neighbours.waiting(loss.seq).is_some_and(|waiting| waiting >= self.loss_waiting) {
+        let queue = self.loss_waiting + self.jitter.waits();
+        if self.neighbours.waiting(loss.seq).is_some_and(|waiting| waiting >= queue) {
             self.cut(now, self.fair, "lost in a queue");
         }
     }
@@ -235,6 +243,27 @@ impl Free {
     fn set(&mut self, rate: f64, reason: &'static str) {
         self.rate = rate.min(self.max).max(self.fair);
         self.reason = reason;
+    }
+}
+
+/// J, by how much a round trip differs from the one before, in the mean over the last sixteen or so [RFC 3550 §6.4.1]: a queue changes little from
+/// packet to packet, and what a link or a busy machine adds changes each time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jitter {
+    last: Option<Duration>,
+    mean: Duration,
+}
+
+impl Jitter {
+    fn on_sample(&mut self, rtt: Duration) {
+        if let Some(last) = self.last.replace(rtt) {
+            self.mean = (self.mean * 15 + rtt.max(last).saturating_sub(rtt.min(last))) / 16;
+        }
+    }
+
+    /// The waiting that jitter explains.
+    fn waits(&self) -> Duration {
+        self.mean * JITTERS
     }
 }
 

@@ -120,7 +120,7 @@ fn a_loss_without_a_queue_costs_x_and_not_g() {
 
 #[test]
 fn a_loss_whose_neighbours_waited_brings_g_down_to_x() {
-    for (before, after, queue) in [(2, 6, false), (4, 6, true), (10, 0, true), (0, 9, false)] {
+    for (before, after, queue) in [(2, 6, false), (5, 7, true), (20, 0, true), (0, 9, false)] {
         let mut a = Alone::new(&[]);
         a.round(25, 0, ms(0));
         let sent_at = a.now;
@@ -147,17 +147,47 @@ fn five_packets_in_a_row_that_found_a_queue_leave_0_85_of_what_was_delivered() {
     a.round(25, 0, ms(0));
     a.round(30, 0, ms(0));
     assert_eq!(a.g_kbps(), 1_200.0);
-    // 15 ms are no queue yet, and four packets are none.
+    // 15 ms are no queue yet, and four packets are none. The first to wait is some jitter, too.
     let sent_at = a.now;
     a.now = sent_at + ms(400);
-    for waiting in [16, 16, 16, 16, 15, 16, 16, 16, 16] {
+    for waiting in [20, 20, 20, 20, 15, 20, 20, 20, 20] {
         a.ack(sent_at, ms(waiting));
     }
     assert_eq!(a.g_kbps(), 1_200.0);
-    a.ack(sent_at, ms(16));
+    a.ack(sent_at, ms(20));
     // Ten packets in 400 ms: 200 kbit/s.
     assert!((a.g_kbps() - 0.85 * 200.0).abs() < 1e-9, "{}", a.auto.g());
     assert_eq!((a.auto.phase(), a.auto.status().reason), (Phase::Free, "a queue stands"));
+}
+
+#[test]
+fn a_delay_that_jitters_is_no_queue_and_one_on_top_of_a_queue_hides_none() {
+    let mut random = RandomStream::named(1, "auto");
+    let mut jitter = move || Duration::from_secs_f64(0.04 * random.uniform());
+    let mut a = Alone::new(&[]);
+    a.round(25, 0, ms(0));
+    let mut losses_in_a_queue = 0;
+    for _ in 0..200 {
+        let packets = 1 + (a.g_kbps() / 16.0) as u64;
+        let (began, lost) = (a.now, packets / 2);
+        for i in 1..=packets {
+            a.now = began + RTT * u32::try_from(i).unwrap() / u32::try_from(packets).unwrap();
+            a.seq += u64::from(i == lost);
+            a.ack(began, jitter());
+            // Three packets later it is known.
+            if i == lost + 2 {
+                let loss = Loss { seq: a.seq - 4, sent_at: began, highest_sent: a.seq, how: LossHow::LaterAcks };
+                a.auto.on_loss(a.now, &loss, &a.rtt);
+                losses_in_a_queue += u32::from(a.auto.status().reason == "lost in a queue");
+            }
+            assert_ne!(a.auto.status().reason, "a queue stands");
+        }
+    }
+    // Of two waits that are uniform from 0 to 40 ms the mean is 5 ms and more 97 times in a hundred, 5 ms + 2 x 40/3 ms and more nine times, and J varies.
+    assert!(losses_in_a_queue <= 60, "{losses_in_a_queue} of 200");
+    let sent_at = a.now;
+    (0..5).for_each(|_| a.ack(sent_at, ms(100) + jitter()));
+    assert_eq!(a.auto.status().reason, "a queue stands");
 }
 
 #[test]
@@ -168,7 +198,7 @@ fn after_a_cut_a_round_carries_three_packets_more_or_6_ms_of_g_and_a_quarter_of_
         let mut a = Alone { auto: made_as("auto", &[], &env), ..Alone::new(&[]) };
         a.auto.start(Instant::ZERO, Some(RTT));
         a.ack(a.now, ms(0));
-        (0..5).for_each(|_| a.ack(a.now, ms(16)));
+        (0..5).for_each(|_| a.ack(a.now, ms(20)));
         assert_eq!((a.g_kbps(), a.auto.phase()), (0.85 * start, Phase::Free));
         for step in steps {
             let last = a.g_kbps();
