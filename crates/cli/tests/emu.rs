@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the test waits until another run in real time is over")]
 
 mod common {
+    #[allow(dead_code, reason = "each test file uses its part")]
     pub(crate) mod capture;
     pub(crate) mod turn;
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
 mod common {
+    #[allow(dead_code, reason = "each test file uses its part")]
     pub(crate) mod capture;
     pub(crate) mod program;
     pub(crate) mod turn;

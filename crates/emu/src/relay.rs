@@ -26,6 +26,7 @@
 mod config;
 mod guest;
 mod hearing;
+mod news;
 mod place;
 mod sample;
 #[cfg(test)]
@@ -34,8 +35,9 @@ mod world;
 
 pub use config::{Begin, RelayConfig};
 pub use guest::{Gone, LEFT_AFTER, Standing, Tally, Visit};
+pub use news::News;
 pub use place::TAKEOVER_AFTER;
-pub use sample::{CellSample, FlowSample, LinkSample, News, RelaySample};
+pub use sample::{CellSample, FlowSample, LinkSample, RelaySample};
 
 use crate::store::Store;
 use fairpace_net::pacing::thread_cpu;
@@ -45,11 +47,13 @@ use fairpace_net::{
 };
 use fairpace_rtp::base_station::lower_window;
 use fairpace_rtp::packet::is_rtcp;
-use fairpace_sim::{Carries, Delivered, Direction, Entering, HopConfig, Observer, SimReport};
+use fairpace_sim::{Carries, Delivered, Direction, Entering, HopConfig, Observer, Promise, SimReport};
 use fairpace_units::{Bytes, Duration, Instant};
 use guest::{Change, Guest};
 use hearing::Hearing;
+use news::Waiting;
 use place::{Admission, Place, Places};
+use sample::Newest;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,15 +64,15 @@ pub const MOST_PLACES: usize = 64;
 
 /// Stays of clients that a report has: the last so many.
 const MOST_VISITS: usize = 10_000;
-/// News that wait for a sample.
-const MOST_NEWS: usize = 256;
+/// Samples that a report has: those of a day at one per second.
+const MOST_SAMPLES: usize = 86_400;
 
 /// How a relay ended and what it saw.
 #[derive(Debug)]
 pub struct RelayReport {
     /// How long the path's time ran.
     pub elapsed: Duration,
-    /// One sample per interval and one at the end.
+    /// One sample per interval and one at the end, without a cell's clients and news, which the observer of the run has seen.
     pub series: Vec<RelaySample>,
     /// How late packets were released.
     pub lateness: LatenessSummary,
@@ -278,17 +282,17 @@ struct Running {
     changed: Vec<u8>,
     lateness: LatenessHistogram,
     next_sample: Instant,
-    series: Vec<RelaySample>,
+    series: Newest<RelaySample>,
     relayed: Bytes,
     clients: u64,
     strangers: u64,
     store_full: u64,
     not_sent: u64,
     withheld: u64,
-    news: Vec<News>,
+    news: Waiting,
     /// Somebody without a place has been told of since the last sample; and who that was.
     refused: (bool, Option<SocketAddr>),
-    visits: Vec<Visit>,
+    visits: Newest<Visit>,
     short_plans: u64,
 }
 
@@ -310,16 +314,16 @@ impl Running {
             changed: Vec::new(),
             lateness: LatenessHistogram::new(),
             next_sample: Instant::ZERO + config.sample,
-            series: Vec::new(),
+            series: Newest::new(MOST_SAMPLES),
             relayed: Bytes::ZERO,
             clients: 0,
             strangers: 0,
             store_full: 0,
             not_sent: 0,
             withheld: 0,
-            news: Vec::new(),
+            news: Waiting::default(),
             refused: (false, None),
-            visits: Vec::new(),
+            visits: Newest::new(MOST_VISITS),
             short_plans: 0,
             config,
         })
@@ -413,8 +417,8 @@ impl Running {
             };
             let now = guest.visit.standing;
             match now {
-                Standing::Sealed if now != before => self.tell(News::Sealed(place)),
-                Standing::NoWindow if now != before => self.tell(News::NoWindow(place)),
+                Standing::Sealed if now != before => self.news.tell(News::Sealed(place)),
+                Standing::NoWindow if now != before => self.news.tell(News::NoWindow(place)),
                 _ => {}
             }
         }
@@ -438,22 +442,16 @@ impl Running {
             return;
         }
         let windows = self.world.windows();
-        let keeps = |w: &fairpace_sim::Allotted| w.promise.is_some_and(|p| p.outage <= p.bound);
+        let keeps = |w: &fairpace_sim::Allotted| w.promise.as_ref().is_ok_and(Promise::is_kept);
         self.short_plans += u64::from(!windows.iter().all(keeps));
         for allotted in windows {
             let Some(i) = self.places.0.iter().position(|p| p.flow == allotted.flow) else { continue };
             if let Some(guest) = &mut self.places.0[i].guest {
-                guest.on_promise(at, allotted.promise);
+                guest.on_promise(at, allotted.promise.as_ref().ok().copied());
             }
             if let Some(rwnd) = allotted.rwnd {
-                self.tell(News::Window(i, rwnd, allotted.promise));
+                self.news.tell(News::Window(i, rwnd, allotted.promise));
             }
-        }
-    }
-
-    fn tell(&mut self, news: News) {
-        if self.news.len() < MOST_NEWS {
-            self.news.push(news);
         }
     }
 
@@ -463,7 +461,7 @@ impl Running {
         let (is_told, last) = self.refused;
         if !is_told && last != Some(from) {
             self.refused = (true, Some(from));
-            self.tell(News::Refused(from));
+            self.news.tell(News::Refused(from));
         }
     }
 
@@ -485,7 +483,7 @@ impl Running {
             let Place { name, data, .. } = &self.places.0[i];
             let guest = Guest::new(i, name, from, at, *data, warmup);
             self.places.0[i].guest = Some(guest);
-            self.tell(News::Came(i, from));
+            self.news.tell(News::Came(i, from));
         }
         Some(i)
     }
@@ -496,10 +494,7 @@ impl Running {
         let change = guest.leaves(at);
         let said = if guest.has_left() { Gone::Bye } else { why };
         let visit = guest.end(at, said);
-        self.tell(News::Left(i, visit.client, said));
-        if self.visits.len() == MOST_VISITS {
-            self.visits.drain(..MOST_VISITS / 2);
-        }
+        self.news.tell(News::Left(i, visit.client, said));
         self.visits.push(visit);
         // At the end nobody is planned anew.
         if why != Gone::End {
@@ -517,7 +512,7 @@ impl Running {
             let Some(guest) = &mut place.guest else { continue };
             let (ignores, is_gone) = (guest.judge(), guest.is_gone(at));
             if ignores {
-                self.tell(News::Ignores(i));
+                self.news.tell(News::Ignores(i));
             }
             if is_gone || now.since(seen) >= LEFT_AFTER {
                 self.places.0[i].client = None;
@@ -615,16 +610,11 @@ impl Running {
         let mut sample = self.world.sample(now, self.relayed);
         let guests = self.places.0.iter_mut().filter_map(|place| place.guest.as_mut());
         sample.cell.clients = guests.map(|guest| guest.so_far(now)).collect();
-        sample.cell.news = std::mem::take(&mut self.news);
+        sample.cell.news = self.news.take();
         sample.cell.refused = self.strangers;
         self.refused.0 = false;
         observe(&sample);
-        // A day at one sample per second; a relay that runs longer keeps the newest.
-        const MAX_SAMPLES: usize = 86_400;
-        if self.series.len() == MAX_SAMPLES {
-            self.series.drain(..MAX_SAMPLES / 2);
-        }
-        self.series.push(sample);
+        self.series.push(RelaySample { cell: CellSample::default(), ..sample });
     }
 
     fn wait(&mut self) -> Result<Woken, NetError> {
@@ -665,7 +655,7 @@ impl Running {
         }
         RelayReport {
             elapsed: now.since(Instant::ZERO),
-            series: self.series,
+            series: self.series.into_vec(),
             lateness,
             cpu,
             client_socket,
@@ -677,7 +667,7 @@ impl Running {
             withheld: self.withheld,
             under_way: self.store.len() as u64,
             peak_memory: Bytes::new(self.store.max_held() as u64),
-            visits: self.visits,
+            visits: self.visits.into_vec(),
             short_plans: self.short_plans,
             invalid,
             path: self.world.finish(),

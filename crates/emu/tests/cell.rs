@@ -28,13 +28,16 @@ impl BaseStation for Equal {
         members.iter().map(|_| 20 / members.len() as u32).collect()
     }
 
-    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Result<Promise, String>> {
         let promise = Promise {
             outage: 0.004,
             bound: 0.01,
             throughput: Rate::kbps(windows.first().copied().map_or(0.0, f64::from)),
         };
-        members.iter().map(|_| (members.len() < 3).then_some(promise)).collect()
+        members
+            .iter()
+            .map(|_| if members.len() < 3 { Ok(promise) } else { Err("three are too many".to_owned()) })
+            .collect()
     }
 }
 
@@ -225,7 +228,7 @@ fn each_flow_is_told_its_window_as_flows_come_and_go() {
     let news: Vec<News> = samples.iter().flat_map(|s| s.cell.news.clone()).collect();
     let left = |n: &&News| matches!(n, News::Left(1, _, Gone::Bye));
     assert_eq!(news.iter().filter(left).count(), 1, "{news:?}");
-    assert!(news.iter().any(|n| matches!(n, News::Window(0, 20, Some(p)) if p.bound == 0.01)), "{news:?}");
+    assert!(news.iter().any(|n| matches!(n, News::Window(0, 20, Ok(p)) if p.bound == 0.01)), "{news:?}");
     assert!(samples.iter().any(|s| s.cell.clients.len() == 2));
 }
 
@@ -280,6 +283,9 @@ fn a_cell_asked_for_more_than_it_has_says_so_and_who_finds_no_place_is_counted()
     // The third plan promises nothing, and every flow has a window all the same.
     assert_eq!((report.strangers, report.clients, report.short_plans), (4, 3, 1));
     assert!(report.visits.iter().all(|v| v.promise.is_none() && v.window.is_some_and(|w| w >= 6)));
+    let said = |n: &News| matches!(n, News::Window(2, 6, Err(why)) if why == "three are too many");
+    assert!(samples.iter().flat_map(|s| &s.cell.news).any(said), "{samples:?}");
+    assert!(report.series.iter().all(|s| s.cell.clients.is_empty()), "a day of them would take gigabytes");
     let refused = samples.iter().flat_map(|s| &s.cell.news).filter(|n| matches!(n, News::Refused(_))).count();
     assert!((1..=4).contains(&refused));
 }

@@ -220,6 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_compound_passes_as_it_is() {
+        let mut datagram = bytes(|out| ack(None).emit(out));
+        let whole = datagram.len();
+        ack(None).emit(&mut datagram);
+        // The second packet says that it is longer than what is there, or ends with half a word.
+        for cut in [whole + 2, datagram.len() - 4, datagram.len() - 1] {
+            let mut cut = datagram[..cut].to_vec();
+            let before = cut.clone();
+            assert_eq!((lower_window(&mut cut, 5), signs(&cut).count()), (0, 0));
+            assert_eq!(cut, before);
+        }
+    }
+
+    #[test]
     fn who_asks_for_sack_vectors_takes_a_window_and_media_says_nothing() {
         let asked = |form| signs(&challenge(form)).collect::<Vec<_>>();
         assert_eq!(asked(Request::SackVector), [Sign::Asked { media: 5, takes_window: true }]);

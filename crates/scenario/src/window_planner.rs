@@ -4,7 +4,7 @@ use fairpace_analysis::qos::plan::{FlowPlan, Need, Planner};
 use fairpace_analysis::qos::{QosError, check_bound, slots};
 use fairpace_path::ArqSpec;
 use fairpace_sim::{BaseStation, BaseStationSpec, Member, Promise};
-use fairpace_units::{Duration, Instant};
+use fairpace_units::{Duration, Instant, format_duration};
 
 /// A base station that plans again whenever a flow joins or leaves.
 #[derive(Clone, Debug)]
@@ -17,6 +17,15 @@ pub struct WindowPlanner {
     slot: Duration,
     max_jitter: Duration,
     outage: f64,
+}
+
+/// The flows of one user.
+struct OfUser {
+    /// Their places among all.
+    places: Vec<usize>,
+    own: Vec<Member>,
+    /// Or why nothing can be planned.
+    planner: Result<Planner, String>,
 }
 
 impl WindowPlanner {
@@ -40,18 +49,18 @@ impl WindowPlanner {
         WindowPlanner { reports: Some(interval).filter(|interval| !interval.is_zero()), ..self }
     }
 
-    /// The planner for so many flows of a user.
-    fn planner(&self, user: u32, flows: usize) -> Option<Planner> {
-        let planner = self.planners.get(user as usize)?;
-        let Some(interval) = self.reports else { return Some(planner.clone()) };
+    /// The planner for so many flows of a user whose planner without reports is this; or why nothing can be planned.
+    fn with_reports_of(&self, flows: usize, user: u32, planner: &Planner) -> Result<Planner, String> {
+        let Some(interval) = self.reports else { return Ok(planner.clone()) };
         let per_slot = flows as f64 * self.slot.as_secs_f64() / interval.as_secs_f64();
         let taken = (per_slot / planner.process().throughput().max(f64::MIN_POSITIVE)).min(1.0);
         let mut link = self.link.clone();
-        for error in &mut link.users.get_mut(user as usize)?.channel.error {
-            *error = 1.0 - (1.0 - *error) * (1.0 - taken);
+        if let Some(user) = link.users.get_mut(user as usize) {
+            user.channel.error.iter_mut().for_each(|error| *error = 1.0 - (1.0 - *error) * (1.0 - taken));
         }
-        // Of a link that its reports fill nothing can be promised.
-        Planner::new(&link, user).ok()
+        // Without reports there was a plan.
+        let why = || format!("the reports of {flows} flows, one each {}, take all slots", format_duration(interval));
+        Planner::new(&link, user).map_err(|_| why())
     }
 
     /// A station of this kind for each run.
@@ -73,41 +82,46 @@ impl WindowPlanner {
         members.iter().map(need).collect()
     }
 
-    /// The largest windows that keep the promise to the flows of one user.
-    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
-        planner.largest(&self.needs(members)).unwrap_or_else(|_| vec![1; members.len()])
-    }
-
-    /// The places of a user's flows among all, and the flows.
-    fn own(user: u32, members: &[Member]) -> (Vec<usize>, Vec<Member>) {
-        (0..).zip(members).filter(|(_, m)| m.user == user).unzip()
+    /// The flows of each user that has some.
+    fn by_user(&self, members: &[Member]) -> Vec<OfUser> {
+        let of = |(user, planner): (u32, &Planner)| {
+            let (places, own): (Vec<usize>, Vec<Member>) =
+                members.iter().copied().enumerate().filter(|(_, m)| m.user == user).unzip();
+            (!own.is_empty()).then(|| {
+                let planner = self.with_reports_of(own.len(), user, planner);
+                OfUser { places, own, planner }
+            })
+        };
+        (0..).zip(&self.planners).filter_map(of).collect()
     }
 }
 
 impl BaseStation for WindowPlanner {
     fn plan(&mut self, _now: Instant, members: &[Member]) -> Vec<u32> {
         let mut windows = vec![1; members.len()];
-        for user in 0..self.planners.len() as u32 {
-            let (own, of_user) = WindowPlanner::own(user, members);
-            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
-            for (i, window) in own.into_iter().zip(self.of_user(&planner, &of_user)) {
+        for OfUser { places, own, planner } in self.by_user(members) {
+            // One packet each where nothing can be planned.
+            let Some(largest) = planner.ok().and_then(|planner| planner.largest(&self.needs(&own)).ok()) else {
+                continue;
+            };
+            for (i, window) in places.into_iter().zip(largest) {
                 windows[i] = window;
             }
         }
         windows
     }
 
-    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
-        let mut promises = vec![None; members.len()];
-        for user in 0..self.planners.len() as u32 {
-            let (own, of_user) = WindowPlanner::own(user, members);
-            let Some(planner) = self.planner(user, of_user.len()).filter(|_| !of_user.is_empty()) else { continue };
-            let theirs: Vec<u32> = own.iter().filter_map(|&i| windows.get(i).copied()).collect();
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Result<Promise, String>> {
+        let mut promises = vec![Err("its link has no such user".to_owned()); members.len()];
+        for OfUser { places, own, planner } in self.by_user(members) {
+            let theirs: Vec<u32> = places.iter().filter_map(|&i| windows.get(i).copied()).collect();
             // Outage and throughput do not hang on beta.
-            let Ok(plan) = planner.given(0.5, &self.needs(&of_user), &theirs) else { continue };
-            for (i, flow) in own.into_iter().zip(plan.flows) {
-                let FlowPlan { outage, throughput, .. } = flow;
-                promises[i] = Some(Promise { outage, bound: self.outage, throughput });
+            let plan = planner.and_then(|p| p.given(0.5, &self.needs(&own), &theirs).map_err(|e| e.to_string()));
+            for (n, i) in places.into_iter().enumerate() {
+                promises[i] = plan.as_ref().map_err(String::clone).map(|plan| {
+                    let FlowPlan { outage, throughput, .. } = plan.flows[n];
+                    Promise { outage, bound: self.outage, throughput }
+                });
             }
         }
         promises
@@ -155,12 +169,12 @@ mod tests {
         assert_eq!(station.plan(Instant::ZERO, &crowd), [1; 60]);
         // The promises are the plan's, and say whether they are what was asked for.
         let promises = station.promises(&members, &station.clone().plan(Instant::ZERO, &members));
-        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > 0.0 && p.outage <= p.bound)), "{promises:?}");
-        let sum: f64 = [0, 2].iter().filter_map(|&i| promises[i]).map(|p| p.throughput.as_bps()).sum();
+        assert!(promises.iter().all(|p| p.as_ref().is_ok_and(|p| p.outage > 0.0 && p.is_kept())), "{promises:?}");
+        let sum: f64 = [0, 2].iter().filter_map(|&i| promises[i].as_ref().ok()).map(|p| p.throughput.as_bps()).sum();
         let capacity = Planner::new(&link, 1).unwrap().capacity().as_bps();
         assert!((0.95..1.001).contains(&(sum / capacity)), "{sum} of {capacity}");
         let promises = station.promises(&crowd, &[1; 60]);
-        assert!(promises.iter().all(|p| p.is_some_and(|p| p.outage > p.bound)), "{:?}", promises[0]);
+        assert!(promises.iter().all(|p| p.as_ref().is_ok_and(|p| !p.is_kept())), "{:?}", promises[0]);
         assert!(station.promises(&[], &[]).is_empty());
         // Reports of the flows take slots: smaller windows, and less to expect.
         let four: Vec<Member> = (0..4).map(|i| member(i, 0, 85, 1.0)).collect();
@@ -168,10 +182,20 @@ mod tests {
         let mut reporting = station.clone().with_reports(Duration::from_millis(500));
         assert!(sum(&mut reporting) < sum(&mut station));
         let windows = reporting.plan(Instant::ZERO, &four);
-        let late = |station: &WindowPlanner| station.promises(&four, &windows)[0].map_or(1.0, |p| p.outage);
+        let late = |station: &WindowPlanner| station.promises(&four, &windows)[0].as_ref().map_or(1.0, |p| p.outage);
         assert!(late(&reporting) <= 0.01 && late(&reporting) > 1.2 * late(&station), "{}", late(&reporting));
         let mut full = station.clone().with_reports(Duration::from_millis(1));
-        assert_eq!((sum(&mut full), full.promises(&four, &[1; 4])), (4, vec![None; 4]));
+        // Each says why nothing can be promised.
+        let none = "the reports of 4 flows, one each 1 ms, take all slots";
+        assert_eq!((sum(&mut full), full.promises(&four, &[1; 4])), (4, vec![Err(none.to_owned()); 4]));
+        let unequal = [member(0, 0, 85, 1.0), member(1, 0, 85, 1_000.0)];
+        let windows = station.plan(Instant::ZERO, &unequal);
+        let why = &station.promises(&unequal, &windows)[0];
+        assert!(
+            windows == [1, 1]
+                && why.as_ref().is_err_and(|why| why.contains("so that eq. (4) leaves each flow a packet")),
+            "{windows:?} {why:?}"
+        );
         assert!(WindowPlanner::new(&link, Duration::from_millis(4), 0.01).is_err());
         assert!(WindowPlanner::new(&link, jitter, 0.0).is_err());
     }

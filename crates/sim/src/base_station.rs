@@ -43,9 +43,9 @@ pub trait BaseStation: Send {
     /// A member for which there is no number keeps what it had.
     fn plan(&mut self, now: Instant, members: &[Member]) -> Vec<u32>;
 
-    /// The service that each of `members` may expect under these windows, one each, in their order. A member for which there is no
-    /// number, and `None`: nothing can be promised. Asked for by drivers that tell people; simulations do without.
-    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Option<Promise>> {
+    /// The service that each of `members` may expect under these windows, one each, in their order, or why nothing can be promised. To a
+    /// member for which there is no answer nothing is. Asked for by drivers that tell people; simulations do without.
+    fn promises(&self, members: &[Member], windows: &[u32]) -> Vec<Result<Promise, String>> {
         let _ = (members, windows);
         Vec::new()
     }
@@ -62,15 +62,22 @@ pub struct Promise {
     pub throughput: Rate,
 }
 
+impl Promise {
+    /// Whether no more is late than was asked for.
+    pub fn is_kept(&self) -> bool {
+        self.outage <= self.bound
+    }
+}
+
 /// A flow that is there, and its window.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Allotted {
     /// The flow.
     pub flow: FlowId,
     /// `rwnd`, in packets; `None`: the base station has said none.
     pub rwnd: Option<u32>,
-    /// The service that it may expect; `None`: nothing can be promised.
-    pub promise: Option<Promise>,
+    /// The service that it may expect, or why nothing can be promised.
+    pub promise: Result<Promise, String>,
 }
 
 /// A base station, made anew for each run.
@@ -171,7 +178,7 @@ impl Station {
             true => self.resources.promises(&members, &known),
             false => Vec::new(),
         };
-        promises.resize(members.len(), None);
+        promises.resize(members.len(), Err("its base station promises nothing".to_owned()));
         let each = members.iter().zip(windows).zip(promises);
         each.map(|((member, rwnd), promise)| Allotted { flow: member.flow, rwnd, promise }).collect()
     }

@@ -10,8 +10,8 @@ use fairpace_path::{
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
     Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, Entering, FlowConfig,
-    HopConfig, MOST_USERS_NOTED, MediaConfig, Member, Network, Observer, PacketEvent, PacketFate, Protocol,
-    RadioConfig, ReceiverBehaviour, RouteHop, SimConfig, SimReport, Source, run, run_observed,
+    HopConfig, MOST_USERS_NOTED, MOST_WINDOWS_NOTED, MediaConfig, Member, Network, Observer, PacketEvent, PacketFate,
+    Protocol, RadioConfig, ReceiverBehaviour, RouteHop, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -365,8 +365,8 @@ fn packets_from_outside_come_out_with_the_window_that_the_base_station_has_for_t
     let later = network.now() + ms(5);
     assert!(network.join(later, 1));
     assert_eq!((feedback(&mut network, 0), feedback(&mut network, 1)), (Some(10), Some(10)));
-    let rows: Vec<_> = network.windows().iter().map(|w| (w.flow, w.rwnd, w.promise)).collect();
-    assert_eq!(rows, [(0, Some(10), None), (1, Some(10), None)]);
+    let rows: Vec<_> = network.windows().iter().map(|w| (w.flow, w.rwnd, w.promise.is_ok())).collect();
+    assert_eq!(rows, [(0, Some(10), false), (1, Some(10), false)]);
     // Data has none, which its receiver has no use for.
     network.inject(later + ms(500), Entering::new(0, Direction::Forward, Bytes::new(125), 8));
     network.advance(later + ms(900));
@@ -375,6 +375,21 @@ fn packets_from_outside_come_out_with_the_window_that_the_base_station_has_for_t
     assert!(network.leave(now, 0) && !network.leave(now, 0));
     assert_eq!(feedback(&mut network, 1), Some(20));
     assert_eq!(asked.lock().unwrap().len(), 3, "each change is planned once");
+}
+
+#[test]
+fn flows_that_come_and_go_without_end_fill_no_memory_with_their_windows() {
+    let outside = ["a", "b"].map(|name| over(0, name, Protocol::External));
+    let (config, _) = planned(downlink(0.0, &[30]), outside.to_vec());
+    let mut network = Network::new(&config).unwrap();
+    assert!(network.join(Instant::ZERO, 0));
+    // Each coming and going changes the window of who stays twice.
+    for n in 1..=MOST_WINDOWS_NOTED as u64 / 2 + 10 {
+        let now = Instant::ZERO + ms(n);
+        assert!(network.join(now, 1) && network.leave(now, 1));
+    }
+    let report = network.into_report();
+    assert_eq!(report.radios[0].windows.len(), MOST_WINDOWS_NOTED);
 }
 
 #[test]

@@ -156,41 +156,38 @@ fn places(scenario: &Scenario, mut sim: SimConfig) -> Outcome<SimConfig> {
             "write `plan = { max_jitter = \"50 ms\" }` under `[wireless]`; `fairpace relay` takes a path without a base station",
         ));
     }
-    // Real senders report and ask, besides their data.
-    let planned = scenario.hops().into_iter().map(|(_, hop)| match hop {
-        Hop::Wireless(wireless) => wireless.plan.as_ref(),
-        _ => None,
-    });
-    for (hop, plan) in sim.hops.iter_mut().zip(planned) {
-        let (HopConfig::Radio { radio, .. }, Some(plan)) = (hop, plan) else { continue };
+    // Of each hop, the D that its base station promises.
+    let mut promised = vec![None; sim.hops.len()];
+    for ((hop, jitter), (_, spec)) in sim.hops.iter_mut().zip(&mut promised).zip(scenario.hops()) {
+        let (HopConfig::Radio { radio, .. }, Hop::Wireless(wireless)) = (hop, spec) else { continue };
+        let Some(plan) = &wireless.plan else { continue };
+        *jitter = Some(plan.max_jitter.get());
+        // Real senders report and ask, besides their data.
         let planner = plan.planner(&radio.downlink).map(|planner| planner.with_reports(REPORTS));
         radio.base_station = planner.ok().map(WindowPlanner::spec).or(radio.base_station.take());
     }
-    let jitter = scenario.hops().into_iter().find_map(|(_, hop)| match hop {
-        Hop::Wireless(wireless) => wireless.plan.as_ref().map(|plan| plan.max_jitter.get()),
-        _ => None,
-    });
-    let is_planned = |flow: &FlowConfig| {
-        let aimd = matches!(&flow.protocol, Protocol::Media(media)
-            if matches!(&media.controller, ControllerSpec::Named { scheme, .. } if scheme == "aimd"));
-        aimd && flow.route.iter().any(|via| sim.hops.get(via.hop as usize).is_some_and(plans))
-    };
-    let planned: Vec<bool> = sim.flows.iter().map(is_planned).collect();
-    let count = planned.iter().filter(|planned| **planned).count();
+    let planned: Vec<Option<Duration>> = sim.flows.iter().map(|flow| jitter_of(flow, &promised)).collect();
+    let count = planned.iter().flatten().count();
     if !(1..=MOST_PLACES).contains(&count) {
         let what = format!("`{}` has {count} flows of `aimd` behind its base station", scenario.name);
         return Err(Failure::new(code::SCENARIO, what)
             .hint(format!("each is the place of a real sender: write 1 to {MOST_PLACES} `[[flows]]` with `controller = \"aimd\"` and a `user`")));
     }
     let least: Vec<Duration> = sim.flows.iter().map(|flow| sim.min_owd(flow)).collect();
-    for ((flow, planned), least) in sim.flows.iter_mut().zip(planned).zip(least) {
-        if planned {
-            flow.protocol = Protocol::External;
-            (flow.start, flow.start_spread, flow.stop) = (Instant::ZERO, Duration::ZERO, None);
-            flow.delay_bound = flow.delay_bound.or_else(|| jitter.map(|jitter| least + jitter));
-        }
+    for ((flow, jitter), least) in sim.flows.iter_mut().zip(planned).zip(least) {
+        let Some(jitter) = jitter else { continue };
+        flow.protocol = Protocol::External;
+        (flow.start, flow.start_spread, flow.stop) = (Instant::ZERO, Duration::ZERO, None);
+        flow.delay_bound = flow.delay_bound.or(Some(least + jitter));
     }
     Ok(sim)
+}
+
+/// The D that the base station on a flow's way promises, where it plans the flow's window; `promised` has an entry per hop.
+fn jitter_of(flow: &FlowConfig, promised: &[Option<Duration>]) -> Option<Duration> {
+    let aimd = matches!(&flow.protocol, Protocol::Media(media)
+        if matches!(&media.controller, ControllerSpec::Named { scheme, .. } if scheme == "aimd"));
+    flow.route.iter().filter(|_| aimd).find_map(|via| promised.get(via.hop as usize).copied().flatten())
 }
 
 /// The folder of the results, before anything runs.
@@ -235,4 +232,48 @@ fn finish(
     folder.finish(&set, manifest, Some(&columns))?;
     write_whole(&dir.join("cell.json"), format!("{}\n", serde_json::to_string_pretty(object)?).as_bytes())?;
     write_page(&dir.join("report.html"), &folder::run_page_of(&set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_sim::RouteHop;
+
+    const CELL: &str = "packet_size = \"125 B\"\nack_size = \"64 B\"\n[path]\nrate = \"10 Mbit/s\"\nrtt = \"75 ms\"\n\
+        [wireless]\nrate = \"200 kbit/s\"\nuplink = { rate = \"200 kbit/s\" }\nplan = { max_jitter = \"50 ms\" }\n\
+        [[flows]]\nname = \"plain\"\ncontroller = \"aimd\"\nuser = 0\n\
+        [[flows]]\nname = \"own\"\ncontroller = \"aimd\"\nuser = 0\ntolerable_jitter = \"20 ms\"\n\
+        [[flows]]\nname = \"other\"\ncontroller = \"rap\"\nuser = 0\n";
+
+    fn of_cell() -> (Scenario, SimConfig) {
+        let scenario = Scenario::parse(CELL, "cell.toml").unwrap();
+        let sim = sim_config(&scenario, 1, Record::default()).unwrap();
+        (scenario, sim)
+    }
+
+    #[test]
+    fn a_place_has_the_jitter_of_its_scenario_or_that_of_the_plan() {
+        let (scenario, sim) = of_cell();
+        let least: Vec<Duration> = sim.flows.iter().map(|flow| sim.min_owd(flow)).collect();
+        let own = sim.flows[1].delay_bound;
+        let path = places(&scenario, sim).unwrap();
+        assert_eq!(path.flows.iter().map(is_place).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(path.flows[0].delay_bound, Some(least[0] + Duration::from_millis(50)));
+        assert!(own.is_some() && path.flows[1].delay_bound == own);
+    }
+
+    #[test]
+    fn behind_two_radios_each_flow_has_its_own_ones_jitter() {
+        let (_, sim) = of_cell();
+        let promised = [20, 70].map(|ms| Some(Duration::from_millis(ms)));
+        let promised = [None, promised[0], promised[1], None];
+        let behind = |flow: &FlowConfig, hops: &[u32]| {
+            let route = hops.iter().map(|&hop| RouteHop { hop, ports: [0, 0] }).collect();
+            jitter_of(&FlowConfig { route, ..flow.clone() }, &promised)
+        };
+        assert_eq!(behind(&sim.flows[0], &[0, 1]), promised[1]);
+        assert_eq!(behind(&sim.flows[0], &[0, 2]), promised[2]);
+        assert_eq!(behind(&sim.flows[0], &[0, 3]), None);
+        assert_eq!(behind(&sim.flows[2], &[0, 1]), None, "no window reaches it");
+    }
 }

@@ -444,3 +444,6 @@ impl Tally {
         (time > 0.0).then(|| fairpace_units::Rate::bps(self.bits_by_plan / time))
     }
 }
+
+#[cfg(test)]
+mod tests;

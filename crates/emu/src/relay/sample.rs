@@ -1,10 +1,34 @@
 //! The state of a relay's path at one time.
 
-use super::guest::{Gone, Visit};
+use super::guest::Visit;
+use super::news::News;
 use fairpace_path::LinkCounters;
-use fairpace_sim::{FlowCounts, Promise};
+use fairpace_sim::FlowCounts;
 use fairpace_units::{Bytes, Instant, Rate};
-use std::net::SocketAddr;
+
+/// The newest of a list without end: where there are `most`, the older half goes.
+#[derive(Debug)]
+pub(super) struct Newest<T> {
+    most: usize,
+    items: Vec<T>,
+}
+
+impl<T> Newest<T> {
+    pub(super) const fn new(most: usize) -> Self {
+        Newest { most, items: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, item: T) {
+        if self.items.len() >= self.most {
+            self.items.drain(..self.most / 2);
+        }
+        self.items.push(item);
+    }
+
+    pub(super) fn into_vec(self) -> Vec<T> {
+        self.items
+    }
+}
 
 /// One direction of the path at one time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -50,27 +74,26 @@ pub struct RelaySample {
 pub struct CellSample {
     /// Those that are there, in the order of their places.
     pub clients: Vec<Visit>,
-    /// The news since the last sample: the first 256.
+    /// The news since the last sample: of each kind the last of each place.
     pub news: Vec<News>,
     /// Packets from addresses for which there was no place, since the beginning.
     pub refused: u64,
 }
 
-/// Something that people are told of at once. Numbers are those of places.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum News {
-    /// A client has come.
-    Came(usize, SocketAddr),
-    /// The flow of a client cannot be told a window, since its feedback is sealed.
-    Sealed(usize),
-    /// The flow of a client does not take windows.
-    NoWindow(usize),
-    /// A flow has a window, which is new; with the service that it may expect.
-    Window(usize, u32, Option<Promise>),
-    /// A client has gone.
-    Left(usize, SocketAddr, Gone),
-    /// A flow sends more than its window allows.
-    Ignores(usize),
-    /// Somebody has found no place.
-    Refused(SocketAddr),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_list_without_end_the_newest_are_kept() {
+        let mut newest = Newest::new(10);
+        let mut longest = 0;
+        for n in 0..1_000 {
+            newest.push(n);
+            longest = longest.max(newest.items.len());
+        }
+        assert_eq!(longest, 10);
+        let kept = newest.into_vec();
+        assert!(kept.len() >= 5 && kept == (1_000 - kept.len()..1_000).collect::<Vec<_>>(), "{kept:?}");
+    }
 }

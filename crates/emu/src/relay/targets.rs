@@ -91,8 +91,16 @@ fn a_client_that_has_shown_nothing_gets_three_times_what_it_sent_whatever_passes
     });
 }
 
-/// A challenge that asks for sack vectors, and one that is sealed; echo, ACK, goodbye, media.
-fn of_a_flow() -> Vec<Vec<u8>> {
+/// Places in [`of_a_flow`].
+pub(super) const CHALLENGE: usize = 0;
+pub(super) const ECHO: usize = 1;
+pub(super) const ACK: usize = 2;
+pub(super) const BYE: usize = 3;
+pub(super) const MEDIA: usize = 4;
+pub(super) const SEALED: usize = 5;
+
+/// A challenge that asks for sack vectors; its echo, an ACK, a goodbye, media; the challenge sealed.
+pub(super) fn of_a_flow() -> Vec<Vec<u8>> {
     use fairpace_rtp::feedback::sack_vector::wire::Ack;
     use fairpace_units::{Dscp, Ecn};
     let mut challenge = handshakes().swap_remove(0);
@@ -127,9 +135,9 @@ fn a_cells_client_joins_and_leaves_in_turn_whatever_it_and_the_target_send() {
         script
     };
     let seeds = [
-        of(&[(0, 0), (1, 1), (0, 4), (1, 2), (0, 4), (0, 3), (1, 2)]),
-        of(&[(0, 5), (1, 1), (0, 4), (1, 2)]),
-        of(&[(0, 0), (1, 2), (0, 3), (0, 4), (1, 2), (0, 5)]),
+        of(&[(0, CHALLENGE), (1, ECHO), (0, MEDIA), (1, ACK), (0, MEDIA), (0, BYE), (1, ACK)]),
+        of(&[(0, SEALED), (1, ECHO), (0, MEDIA), (1, ACK)]),
+        of(&[(0, CHALLENGE), (1, ACK), (0, BYE), (0, MEDIA), (1, ACK), (0, SEALED)]),
     ];
     Target::new("cell", HERE).seeds(seeds).memory(64 << 10).cases(60_000).run(|bytes| {
         let mut script = Script::new(bytes);

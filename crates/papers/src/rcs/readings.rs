@@ -6,13 +6,14 @@
 
 use super::setup::set_loss;
 use crate::reading::Reading;
-use fairpace_scenario::{Count, InFlight, Parameter, QueueSpec, RawScenario, Room, Time};
+use fairpace_scenario::{Count, InFlight, Parameter, QueueSpec, RawScenario, Time};
 
 const SWEEPS: &[&str] = &["rcs.fig17a", "rcs.fig17b", "rcs.fig17c", "rcs.fig17d", "rcs.fig18", "rcs.fig19"];
 const BESIDE_TCP: &[&str] = &["rcs.fig20", "rcs.fig21a-c"];
 const DARK: &[&str] = &["rcs.fig16", "rcs.fig22a-b"];
 
-const TARGETS: [&str; 4] = ["s-target-90", "s-target-120", "s-target-150", "s-target-300"];
+const TARGETS: [&str; 6] =
+    ["s-target-60", "s-target-90", "s-target-120", "s-target-130", "s-target-150", "s-target-300"];
 
 fn set_rcs(s: &mut RawScenario, name: &str, value: &str) {
     for flow in s.flows.iter_mut().filter(|f| f.controller == "rcs") {
@@ -33,11 +34,18 @@ const ACKS_LOST: Reading = Reading::new(
 )
 .setting(|s| s.path.reverse.loss = s.path.loss.clone())
 .touching(SWEEPS);
+const TARGET_60: Reading =
+    target("s-target-60", "S_Target = 60 packets/s, less than half the fair share of 130", |s| {
+        set_rcs(s, "s_target", "60 pkt/s");
+    });
 const TARGET_90: Reading = target("s-target-90", "S_Target = 90 packets/s, below the fair share of 130", |s| {
     set_rcs(s, "s_target", "90 pkt/s");
 });
 const TARGET_120: Reading = target("s-target-120", "S_Target = 120 packets/s, just below the fair share of 130", |s| {
     set_rcs(s, "s_target", "120 pkt/s");
+});
+const TARGET_130: Reading = target("s-target-130", "S_Target = 130 packets/s, the fair share itself", |s| {
+    set_rcs(s, "s_target", "130 pkt/s");
 });
 const TARGET_150: Reading = target("s-target-150", "S_Target = 150 packets/s, just above the fair share of 130", |s| {
     set_rcs(s, "s_target", "150 pkt/s");
@@ -49,9 +57,10 @@ const RIO: Reading = Reading::new(
     "rio",
     "RCS interacts properly with active queue management (AQM) schemes considering different levels of priority, e.g., RIO",
     "§VI, note 3",
-    "the router has RIO in the place of push-out: dummies are dropped between averages of 5 and 25 packets, data between 25 and 50",
+    "the router has RIO in the place of push-out: dummies are dropped between averages of a tenth and a half of the room, data \
+     between a half and all of it",
 )
-.setting(|s| s.path.queue = QueueSpec::of("rio").with("capacity", Room::packets(50)))
+.setting(|s| s.path.queue = QueueSpec::of("rio").with("capacity", s.path.queue.capacity()))
 .touching(SWEEPS);
 
 /// A run of another length; the signal goes after a third of it.
@@ -62,17 +71,23 @@ fn lasting(s: &mut RawScenario, seconds: f64, warmup: f64) {
         outage.start = Time::seconds((seconds / 3.0).min(100.0));
     }
 }
-const LENGTHS: [&str; 3] = ["cold-100s", "cold-300s", "warm-450s"];
+const LENGTHS: [&str; 4] = ["cold-100s", "cold-300s", "cold-450s", "warm-450s"];
+const LONG: &[&str] = &["rcs.fig17a", "rcs.fig18", "rcs.fig22a-b"];
 const COLD_100: Reading =
     Reading::new("cold-100s", "silent", "§V", "runs of 100 s from the start on; the signal goes after a third")
         .setting(|s| lasting(s, 100.0, 0.0))
         .against(&LENGTHS)
-        .touching(&["rcs.fig17a", "rcs.fig18", "rcs.fig22a-b"]);
+        .touching(LONG);
 const COLD_300: Reading =
     Reading::new("cold-300s", "silent", "§V", "runs of 300 s from the start on; the signal goes after 100 s")
         .setting(|s| lasting(s, 300.0, 0.0))
         .against(&LENGTHS)
-        .touching(&["rcs.fig17a", "rcs.fig18", "rcs.fig22a-b"]);
+        .touching(LONG);
+const COLD_450: Reading =
+    Reading::new("cold-450s", "silent", "§V", "runs of 450 s from the start on; the signal goes after 100 s")
+        .setting(|s| lasting(s, 450.0, 0.0))
+        .against(&LENGTHS)
+        .touching(LONG);
 
 const LEAVE_OUT: &str = "ACKs are never lost; S_Target is 200 packets/s, between the fair share of 130 and twice that; 450 s, of \
                          which the first 50 s are left out; two priorities with push-out";
@@ -83,12 +98,13 @@ const SILENT: Reading = Reading::default(
 );
 
 /// Of the sweeps over P.
-pub(super) const BY_LOSS: &[Reading] =
-    &[SILENT, ACKS_LOST, TARGET_120, TARGET_150, TARGET_300, COLD_100, COLD_300, RIO];
-/// Of the sweeps over the round-trip time.
-pub(super) const BY_RTT: &[Reading] = &[SILENT, ACKS_LOST, TARGET_90, TARGET_120, TARGET_150, TARGET_300];
-/// Of the sweeps over background and buffer.
-pub(super) const BY_LOAD: &[Reading] = &[SILENT, ACKS_LOST, TARGET_90, TARGET_150, TARGET_300];
+pub(super) const BY_LOSS: &[Reading] = &[
+    SILENT, ACKS_LOST, TARGET_60, TARGET_90, TARGET_120, TARGET_130, TARGET_150, TARGET_300, COLD_100, COLD_300,
+    COLD_450, RIO,
+];
+/// Of the other sweeps: over the round-trip time, the background and the buffer.
+pub(super) const SWEPT: &[Reading] =
+    &[SILENT, ACKS_LOST, TARGET_60, TARGET_90, TARGET_120, TARGET_130, TARGET_150, TARGET_300, RIO];
 
 const NS2_WINDOW: Reading = Reading::default(
     "In order to investigate the performance of the RCS, we conducted extensive simulation experiments using ns-2",
@@ -141,6 +157,7 @@ pub(super) const BLACKOUTS: &[Reading] = &[
     .setting(|s| set_rcs(s, "t_b", "none")),
     COLD_100,
     COLD_300,
+    COLD_450,
     Reading::new(
         "warm-450s",
         "silent",

@@ -3,6 +3,7 @@
 use crate::term::Columns;
 use fairpace_emu::relay::{Gone, News, RelayReport, RelaySample, Standing, Visit};
 use fairpace_scenario::Scenario;
+use fairpace_sim::Promise;
 use fairpace_units::{Instant, Rate, format_duration};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -25,45 +26,41 @@ pub(super) fn some(names: &[String]) -> String {
 pub(super) fn news(names: &[String], sample: &RelaySample) -> Vec<String> {
     let name = |place: usize| names.get(place).map_or("?", String::as_str);
     let at = sample.at.as_secs_f64();
-    // Of many plans in one interval the last counts.
-    let is_last = |i: usize, place: usize| {
-        !sample.cell.news.iter().skip(i + 1).any(|later| matches!(later, News::Window(other, ..) if *other == place))
-    };
-    let line = |(i, news): (usize, &News)| {
-        Some(match *news {
-            News::Came(place, client) => format!("{at:6.0} s  {}: {client} has come", name(place)),
-            News::Sealed(place) => format!(
-                "{at:6.0} s  {}: its feedback is sealed with a key and passes as it is: no window reaches it, and it is not planned; \
+    let line = |news: &News| match *news {
+        News::Came(place, client) => format!("{at:6.0} s  {}: {client} has come", name(place)),
+        News::Sealed(place) => format!(
+            "{at:6.0} s  {}: its feedback is sealed with a key and passes as it is: no window reaches it, and it is not planned; \
                  `receive --rwnd` can give it one",
-                name(place)
-            ),
-            News::NoWindow(place) => format!(
-                "{at:6.0} s  {}: its sender takes no window, and it is not planned; `send --control aimd --no-repair` takes one",
-                name(place)
-            ),
-            News::Window(place, ..) if !is_last(i, place) => return None,
-            News::Window(place, rwnd, Some(promise)) if promise.outage <= promise.bound => format!(
-                "{at:6.0} s  {}: {rwnd} packets, {} kbit/s, at most {} % late",
-                name(place),
-                kbps(promise.throughput),
-                percent(promise.outage)
-            ),
-            News::Window(place, rwnd, promise) => format!(
-                "{at:6.0} s  {}: {rwnd} packets, the least; the cell is asked for more than it has: {}",
-                name(place),
-                match promise {
-                    Some(p) => format!("{} % late, where {} % were to be", percent(p.outage), percent(p.bound)),
-                    None => "nothing is promised".to_owned(),
-                }
-            ),
-            News::Left(place, client, why) => format!("{at:6.0} s  {}: {client} {}", name(place), gone(why)),
-            News::Ignores(place) => {
-                format!("{at:6.0} s  {}: its sender ignores its window; the others' delays suffer", name(place))
-            }
-            News::Refused(from) => format!("{at:6.0} s  no place for {from}: all are taken, or others are named"),
-        })
+            name(place)
+        ),
+        News::NoWindow(place) => format!(
+            "{at:6.0} s  {}: its sender takes no window, and it is not planned; `send --control aimd --no-repair` takes one",
+            name(place)
+        ),
+        News::Window(place, rwnd, ref promise) => format!("{at:6.0} s  {}: {}", name(place), window(rwnd, promise)),
+        News::Left(place, client, why) => format!("{at:6.0} s  {}: {client} {}", name(place), gone(why)),
+        News::Ignores(place) => {
+            format!("{at:6.0} s  {}: its sender ignores its window; the others' delays suffer", name(place))
+        }
+        News::Refused(from) => format!("{at:6.0} s  no place for {from}: all are taken, or others are named"),
     };
-    sample.cell.news.iter().enumerate().filter_map(line).collect()
+    sample.cell.news.iter().map(line).collect()
+}
+
+/// A window, and what comes of it.
+fn window(rwnd: u32, promise: &Result<Promise, String>) -> String {
+    let packets = if rwnd == 1 { "1 packet, the least".to_owned() } else { format!("{rwnd} packets") };
+    match promise {
+        Ok(p) if p.is_kept() => {
+            format!("{packets}, {} kbit/s, at most {} % late", kbps(p.throughput), percent(p.outage))
+        }
+        Ok(p) => format!(
+            "{packets}; the cell is asked for more than it has: {} % late, where {} % were to be at most",
+            percent(p.outage),
+            percent(p.bound)
+        ),
+        Err(why) => format!("{packets}; nothing is promised: {why}"),
+    }
 }
 
 fn gone(why: Gone) -> &'static str {
@@ -235,7 +232,7 @@ pub(super) fn summary(out: &mut impl Write, report: &RelayReport) -> io::Result<
         writeln!(out, "late in all: {} %; by plan: {} %", percent(outage), percent(by_plan))?;
     }
     if report.short_plans > 0 {
-        writeln!(out, "asked for more than the cell has: {} plans without the promise", report.short_plans)?;
+        writeln!(out, "plans in which a flow had no promise, or not what was asked for: {}", report.short_plans)?;
     }
     if report.strangers > 0 {
         writeln!(out, "no place: {} packets refused", report.strangers)?;
@@ -248,4 +245,45 @@ pub(super) fn summary(out: &mut impl Write, report: &RelayReport) -> io::Result<
         format_duration(report.lateness.p99),
         report.cpu * 100.0
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_emu::relay::{CellSample, LinkSample};
+    use fairpace_units::Bytes;
+
+    /// The lines of these news, without the time.
+    fn said(news_of: Vec<News>) -> Vec<String> {
+        let (forward, back) = (LinkSample::default(), LinkSample::default());
+        let cell = CellSample { news: news_of, ..CellSample::default() };
+        let sample = RelaySample { at: Instant::ZERO, forward, back, flows: Vec::new(), relayed: Bytes::ZERO, cell };
+        let names = ["a", "b"].map(str::to_owned);
+        news(&names, &sample).into_iter().map(|line| line.replace("     0 s  ", "")).collect()
+    }
+
+    #[test]
+    fn a_window_is_told_with_what_the_planning_came_to() {
+        let promise = |outage| Ok(Promise { outage, bound: 0.01, throughput: Rate::kbps(46.84) });
+        let lines = said(vec![
+            News::Window(0, 5, promise(0.002)),
+            // Every flow has one packet, and this one keeps its promise all the same.
+            News::Window(1, 1, promise(0.004)),
+            News::Window(0, 1, promise(0.031)),
+            News::Window(1, 6, promise(0.031)),
+            News::Window(0, 1, Err("the channel delivers nothing".to_owned())),
+            News::Window(1, 6, Err("its base station promises nothing".to_owned())),
+        ]);
+        assert_eq!(
+            lines,
+            [
+                "a: 5 packets, 46.8 kbit/s, at most 0.20 % late",
+                "b: 1 packet, the least, 46.8 kbit/s, at most 0.40 % late",
+                "a: 1 packet, the least; the cell is asked for more than it has: 3.10 % late, where 1.00 % were to be at most",
+                "b: 6 packets; the cell is asked for more than it has: 3.10 % late, where 1.00 % were to be at most",
+                "a: 1 packet, the least; nothing is promised: the channel delivers nothing",
+                "b: 6 packets; nothing is promised: its base station promises nothing",
+            ]
+        );
+    }
 }
