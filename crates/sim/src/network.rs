@@ -297,6 +297,12 @@ impl Network {
         self.flows.get(flow as usize).map(|f| &f.counts)
     }
 
+    /// The flows' rows of series since the last call, which no report has then: whoever takes them now and then holds few, however
+    /// long the run is.
+    pub fn take_series(&mut self) -> Vec<SeriesRow> {
+        std::mem::take(&mut self.series)
+    }
+
     /// The results so far; the network goes on.
     pub fn report(&mut self) -> SimReport {
         self.make_report(false)
