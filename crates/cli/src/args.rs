@@ -107,6 +107,7 @@ Examples:
   fairpace run scenarios/geo.toml --json               one object to stdout
   fairpace run scenarios/geo.toml --seeds 5            five seeds on all cores, with intervals
   fairpace run scenarios/geo.toml --pcap geo.pcapng    every packet at the bottleneck, for Wireshark
+  fairpace run scenarios/geo.toml --series geo.csv     rows to disk as they come, however long the run is
   fairpace run scenarios/geo.toml --world emu          in real time, with the kernel's TCP")]
 pub(crate) struct Run {
     /// Scenario file (TOML)
@@ -122,6 +123,9 @@ pub(crate) struct Run {
     /// Write the packets at the bottleneck of the first seed to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
+    /// Write the flows' series of the first seed to this file (CSV) as it is sampled, in the place of `series.csv`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) series: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) results: Results,
 }

@@ -118,6 +118,7 @@ fn files_that_are_written_whole_find_the_disk_full_too() {
     let (scenario, results) = (path(scenario), path(dir.join("results")));
     let file = |name: &str| path(disk.join(name));
     let (pcap, sdp, offer, page) = (file("x.pcapng"), file("x.sdp"), file("o.sdp"), file("x.html"));
+    let series = file("x.csv");
     let script = "
         mount -t tmpfs -o size=16k tmpfs \"$1\" || exit 77
         head -c 16k /dev/zero > \"$1/filler\"
@@ -126,6 +127,7 @@ fn files_that_are_written_whole_find_the_disk_full_too() {
     for (args, code) in [
         (vec!["run", &scenario, "--quiet", "--out", &results], 0),
         (vec!["run", &scenario, "--quiet", "--out", &results, "--pcap", &pcap], 1),
+        (vec!["run", &scenario, "--quiet", "--out", &results, "--series", &series], 1),
         (vec!["report", &results, "--out", &page], 1),
         (vec!["receive", "0", "-4", "--forward", "127.0.0.1:9", "--sdp", &sdp], 1),
         (vec!["receive", "0", "-4", "--feedback-form", "rtp-tfrc", "--offer", &offer], 1),

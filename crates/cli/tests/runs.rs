@@ -209,13 +209,40 @@ fn a_capture_that_cannot_be_written_is_a_usage_error_before_the_run() {
 }
 
 #[test]
-fn two_seeds_and_one_packet_capture_do_not_go_together() {
+fn two_seeds_and_the_file_of_one_run_do_not_go_together() {
     let (_, file) = scenario("pcap", GOOD);
-    let out = run(&["run", &file, "--seeds", "2", "--pcap", "x.pcapng"]);
-    assert_eq!(
-        (out.status.code(), text(&out.stderr).as_str()),
-        (Some(2), "error: `--pcap` writes one run, and `--seeds` asks for several\n\nhint: leave one of them out\n")
-    );
+    for option in ["--pcap", "--series"] {
+        let out = run(&["run", &file, "--seeds", "2", option, "x"]);
+        let said = format!(
+            "error: `{option}` writes one run, and `--seeds` asks for several\n\nhint: leave one of them out\n"
+        );
+        assert_eq!((out.status.code(), text(&out.stderr)), (Some(2), said));
+    }
+    let out = run(&["run", &file, "--world", "emu", "--series", "x"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: `--series` is for simulations, and `--world` is `emu`\n\nhint: "), "{said}");
+}
+
+#[test]
+fn series_in_a_file_of_their_own_are_those_of_the_folder_which_has_none_then() {
+    let (dir, file) = scenario("series", GOOD);
+    let (usual, apart, rows) = (dir.join("usual"), dir.join("apart"), dir.join("rows.csv"));
+    let path = |p: &std::path::Path| p.to_str().unwrap().to_owned();
+    for args in [
+        vec!["run", &file, "--out", &path(&usual)],
+        vec!["run", &file, "--out", &path(&apart), "--series", &path(&rows)],
+        vec!["report", &path(&apart)],
+    ] {
+        let ran = run(&args);
+        assert_eq!(ran.status.code(), Some(0), "{args:?}: {}", text(&ran.stderr));
+    }
+    let read = |p: &std::path::Path| std::fs::read_to_string(p).unwrap();
+    assert!(read(&rows) == read(&usual.join("series.csv")));
+    assert_eq!(read(&apart.join("series.csv")).lines().count(), 1, "the head");
+    for same in ["flows.csv", "links.csv", "link_series.csv", "events.csv", "summary.json"] {
+        assert!(read(&apart.join(same)) == read(&usual.join(same)), "{same}");
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub mod pool;
 pub mod results;
 pub mod run;
 mod seed_results;
+mod series;
 mod simulate;
 pub mod stats;
 pub mod study;

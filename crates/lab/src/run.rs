@@ -14,7 +14,7 @@ use crate::table::{Table, number, text, whole};
 use fairpace_scenario::{Record, Scenario, ScenarioError, with_controller};
 use std::collections::BTreeSet;
 
-pub use crate::simulate::{RunError, SeedRun, simulate, simulate_captured, simulate_observed};
+pub use crate::simulate::{Outputs, RunError, SeedRun, simulate, simulate_into, simulate_observed};
 
 /// The most flows that `run --json` prints one by one.
 const MOST_FLOWS: usize = 1_000;

@@ -5,6 +5,7 @@ use crate::delays::{Delays, ms};
 use crate::events::TerminalEvent;
 use crate::jitter::curves;
 use crate::metrics::Drops;
+use crate::series;
 use crate::simulate::SeedRun;
 use crate::table::{Table, number, text, whole};
 use fairpace_control::{FlowEventKind, LossHow};
@@ -139,37 +140,8 @@ fn links(run: &SeedRun) -> Table {
 }
 
 fn series(run: &SeedRun) -> Table {
-    let mut t = Table::new(&[
-        whole("seed"),
-        number("t_s"),
-        text("flow"),
-        text("group"),
-        number("send_rate_bps"),
-        number("throughput_bps"),
-        number("dummy_rate_bps"),
-        number("target_rate_bps"),
-        number("cwnd_packets"),
-        whole("rwnd_packets"),
-        number("srtt_ms"),
-        number("rto_ms"),
-        number("loss_event_rate"),
-        whole("send_buffer_bytes"),
-        number("owd_ms"),
-        number("e2e_ms"),
-        whole("drops_packets"),
-        text("state"),
-    ]);
-    for row in &run.report.series {
-        let flow = run.report.flows.get(row.flow as usize);
-        t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
-        t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
-        t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
-        t.whole(row.rwnd.map(u64::from));
-        t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
-        t.whole(row.send_buffer.get()).number(row.owd.map(ms)).number(row.e2ed.map(ms)).whole(row.drops);
-        t.text(row.state).end();
-    }
-    t
+    let flows = &run.report.flows;
+    series::table(run.seed, &run.report.series, |i| flows.get(i as usize).map_or(("", ""), |f| (&f.name, &f.group)))
 }
 
 fn link_series(run: &SeedRun) -> Table {

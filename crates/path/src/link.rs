@@ -58,6 +58,15 @@ impl<T: Datagram> Link<T> {
         }
     }
 
+    /// The link if it is a plain one, to look at.
+    #[inline(always)]
+    pub fn as_plain(&self) -> Option<&PlainLink<T>> {
+        match &self.0 {
+            Kind::Plain(link) => Some(link),
+            Kind::Composed(_) => None,
+        }
+    }
+
     /// Builds the link that `spec` describes. Its random streams are called `<name>.loss`,
     /// `<name>.jitter` and, if its queue draws, `<name>.red`, `<name>.rio`, `<name>.pie` or `<name>.fq_codel`, of the
     /// run's `seed`.

@@ -72,6 +72,12 @@ impl<T: Copy> Ring<T> {
         self.get(self.first)
     }
 
+    /// The place of the first entry, with what is left there if there is none; `None` if there is no place yet.
+    #[inline(always)]
+    pub fn place_of_first(&self) -> Option<&T> {
+        self.places.get(self.place(self.first))
+    }
+
     /// Adds an entry behind the others.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {

@@ -8,6 +8,8 @@
 //! that grows with the number of events. Other near events go into the wheel; retransmission timers and long delays go into
 //! the heap. Events known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so
 //! that they make nothing else slower. All ends are looked at for each event, so nothing ever moves from one to the other.
+//! Where the next few events are to be known ([`EventSet::take_ahead`]), they are taken out of all of these in advance, and an
+//! event that is pushed before the last of them goes between them.
 //! The order is total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
 //! `examples/event_set.rs` compares it with a plain heap.
 
@@ -63,11 +65,89 @@ impl Entry {
 }
 
 /// An event of a lane, whose events were pushed the same distance ahead, so in order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct LaneEntry {
     at: u64,
     order: u64,
     target: u32,
+}
+
+/// Room for the next events: those known, and as many that are pushed before the last of them.
+const SOON: usize = 2 * EventSet::AHEAD as usize;
+/// The last instant that comes.
+const LAST: u64 = u64::MAX - 1;
+
+/// The next few events, in order. Each part of an entry lies apart, since a whole one that is read just after its parts were
+/// written would stall the processor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Soon {
+    at: [u64; SOON],
+    order: [u64; SOON],
+    target: [u32; SOON],
+    first: u32,
+    len: u32,
+    /// The time of the last one; 0 if there is none.
+    until: u64,
+}
+
+impl Soon {
+    #[inline(always)]
+    fn place(&self, number: u32) -> usize {
+        self.first.wrapping_add(number) as usize % SOON
+    }
+
+    #[inline(always)]
+    fn push(&mut self, entry: LaneEntry) {
+        self.set(self.len, entry);
+        self.len += 1;
+        self.until = entry.at;
+    }
+
+    #[inline(always)]
+    fn set(&mut self, number: u32, entry: LaneEntry) {
+        let place = self.place(number);
+        (self.at[place], self.order[place], self.target[place]) = (entry.at, entry.order, entry.target);
+    }
+
+    #[inline(always)]
+    fn get(&self, number: u32) -> LaneEntry {
+        let place = self.place(number);
+        LaneEntry { at: self.at[place], order: self.order[place], target: self.target[place] }
+    }
+
+    /// Time and target of the first; never if there is none.
+    #[inline(always)]
+    fn first(&self) -> (u64, u32) {
+        let place = self.place(0);
+        if self.len == 0 { (u64::MAX, 0) } else { (self.at[place], self.target[place]) }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.first = self.first.wrapping_add(1);
+        self.len -= 1;
+        if self.len == 0 {
+            self.until = 0;
+        }
+    }
+
+    fn pop_last(&mut self) -> LaneEntry {
+        let last = self.get(self.len - 1);
+        self.len -= 1;
+        self.until = if self.len == 0 { 0 } else { self.get(self.len - 1).at };
+        last
+    }
+
+    /// Behind all that are not later.
+    fn insert(&mut self, entry: LaneEntry) {
+        let mut number = self.len;
+        while number > 0 && self.get(number - 1).at > entry.at {
+            self.set(number, self.get(number - 1));
+            number -= 1;
+        }
+        self.set(number, entry);
+        self.len += 1;
+    }
 }
 
 /// Pending events, earliest first, in a total order.
@@ -81,8 +161,12 @@ pub struct EventSet {
     near_key: Key,
     far_key: Key,
     near_target: u32,
-    /// The time of the latest event taken: the wheel begins there.
+    /// The time of the latest event taken.
     now: u64,
+    /// The time of the latest event that has left lanes, wheel and heap: the wheel begins there.
+    begin: u64,
+    /// With [`EventSet::take_ahead`]: the next events, out of lanes, wheel and heap.
+    soon: Soon,
     pushed: u64,
     removed: u64,
     max_len: u64,
@@ -121,6 +205,8 @@ impl Default for EventSet {
             far_key: NEVER,
             near_target: 0,
             now: 0,
+            begin: 0,
+            soon: Soon::default(),
             pushed: 0,
             removed: 0,
             max_len: 0,
@@ -144,8 +230,12 @@ impl Default for EventSet {
 }
 
 impl EventSet {
-    /// Adds many events at once, in the order in which they would have been pushed.
+    /// So many of the next events are known after [`EventSet::take_ahead`], if as many are pending.
+    pub const AHEAD: u32 = 8;
+
+    /// Adds many events at once, in the order in which they would have been pushed, before any is taken.
     pub fn plan(&mut self, events: impl IntoIterator<Item = (Instant, u32)>) {
+        debug_assert_eq!(self.soon.len, 0, "some have been taken ahead");
         for (at, target) in events {
             self.pushed += 1;
             self.far.planned.push(Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE });
@@ -165,6 +255,9 @@ impl EventSet {
         let len = self.pushed.wrapping_sub(self.removed);
         if len > self.max_len {
             self.max_len = len;
+        }
+        if at < self.soon.until {
+            return self.push_soon(LaneEntry { at, order: self.pushed, target });
         }
         let distance = at.wrapping_sub(self.now);
         for lane in 0..LANES {
@@ -203,33 +296,85 @@ impl EventSet {
 
     /// Whether the wheel reaches so far from now on.
     fn reaches(&self, at: u64) -> bool {
-        (at >> self.shift).wrapping_sub(self.now >> self.shift) < SLOTS as u64
+        (at >> self.shift).wrapping_sub(self.begin >> self.shift) < SLOTS as u64
     }
 
     /// When the earliest event is; `None` if there is none.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
-        (!self.is_empty()).then(|| Instant::from_nanos(self.lane_at.min(self.other_at)))
+        (!self.is_empty()).then(|| Instant::from_nanos(self.soon.first().0.min(self.lane_at).min(self.other_at)))
     }
 
     /// Takes the earliest event out if it is due by `to`. The event counts as pending until [`EventSet::done`]; the next push
-    /// comes at its time or later.
+    /// comes at its time or later. Not after [`EventSet::take_ahead`].
     #[inline(always)]
     pub fn take(&mut self, to: Instant) -> Option<(Instant, u32)> {
-        if self.lane_at >= self.other_at {
-            return self.take_apart(to);
+        debug_assert_eq!(self.soon.len, 0, "some have been taken ahead");
+        let taken = self.pull(to.as_nanos())?;
+        self.now = taken.at;
+        Some((Instant::from_nanos(taken.at), taken.target))
+    }
+
+    /// As [`EventSet::take`], and [`EventSet::upcoming`] knows the events behind it. One set is asked in one of the two ways.
+    #[inline(always)]
+    pub fn take_ahead(&mut self, to: Instant) -> Option<(Instant, u32)> {
+        if self.soon.len == 0 {
+            self.refill();
+            if self.soon.len == 0 {
+                return None;
+            }
         }
-        if self.lane_at > to.as_nanos() {
+        let (at, target) = self.soon.first();
+        if at > to.as_nanos() {
             return None;
         }
-        Some(self.take_lane(self.first_lane as usize))
+        self.now = at;
+        self.soon.pop();
+        if self.soon.len != EventSet::AHEAD - 1 {
+            self.refill();
+        } else if let Some(entry) = self.pull(LAST) {
+            self.soon.push(entry);
+        }
+        Some((Instant::from_nanos(at), target))
+    }
+
+    /// Brings the next events into `soon`, if there are too few.
+    #[cold]
+    fn refill(&mut self) {
+        while self.soon.len < EventSet::AHEAD
+            && let Some(entry) = self.pull(LAST)
+        {
+            self.soon.push(entry);
+        }
+    }
+
+    /// Adds an event before the last of those in `soon`, which goes into the heap if there is no room.
+    #[inline(never)]
+    fn push_soon(&mut self, entry: LaneEntry) {
+        if self.soon.len as usize == SOON {
+            let LaneEntry { at, order, target } = self.soon.pop_last();
+            self.insert_far(Entry { at, order, target, next: NONE });
+        }
+        self.soon.insert(entry);
+    }
+
+    /// Takes the earliest entry out of lanes, wheel and heap if it is due by `to`.
+    #[inline(always)]
+    fn pull(&mut self, to: u64) -> Option<LaneEntry> {
+        if self.lane_at >= self.other_at {
+            return self.pull_apart(to);
+        }
+        if self.lane_at > to {
+            return None;
+        }
+        Some(self.pull_lane(self.first_lane as usize))
     }
 
     /// Takes the first entry of that lane out, which is the earliest event.
     #[inline(always)]
-    fn take_lane(&mut self, lane: usize) -> (Instant, u32) {
-        let taken = (Instant::from_nanos(self.head_at[lane]), self.head_target[lane]);
-        self.now = self.head_at[lane];
+    fn pull_lane(&mut self, lane: usize) -> LaneEntry {
+        let taken = LaneEntry { at: self.head_at[lane], order: self.head_order[lane], target: self.head_target[lane] };
+        self.begin = taken.at;
         match self.lanes[lane].pop() {
             Some(LaneEntry { at, order, target }) => {
                 (self.head_at[lane], self.head_order[lane], self.head_target[lane]) = (at, order, target);
@@ -256,25 +401,33 @@ impl EventSet {
         if self.head_order[a] < self.head_order[b] { a } else { b }
     }
 
+    /// The targets of the events that come after so many others, each fewer than [`EventSet::AHEAD`]; `None` if fewer are
+    /// pending.
+    #[inline(always)]
+    pub fn upcoming<const N: usize>(&self, after: [u32; N]) -> Option<[u32; N]> {
+        (self.soon.len >= EventSet::AHEAD).then(|| after.map(|number| self.soon.target[self.soon.place(number)]))
+    }
+
     /// The event that was taken is no longer pending.
     #[inline(always)]
     pub fn done(&mut self) {
         self.removed = self.removed.wrapping_add(1);
     }
 
-    /// [`EventSet::take`] where the earliest event is perhaps in no lane.
+    /// [`EventSet::pull`] where the earliest event is perhaps in no lane.
     #[inline(never)]
-    fn take_apart(&mut self, to: Instant) -> Option<(Instant, u32)> {
-        if self.other_at > to.as_nanos() || self.is_empty() {
+    fn pull_apart(&mut self, to: u64) -> Option<LaneEntry> {
+        if self.other_at > to || (self.near_key == NEVER && self.far_key == NEVER) {
             return None;
         }
         if self.lane_at == self.other_at {
             let lane = self.first_lane as usize;
             if key(self.lane_at, self.head_order[lane]) < self.near_key.min(self.far_key) {
-                return Some(self.take_lane(lane));
+                return Some(self.pull_lane(lane));
             }
         }
-        self.now = self.other_at;
+        let first = self.near_key.min(self.far_key);
+        self.begin = self.other_at;
         let target = if self.near_key < self.far_key {
             let target = self.near_target;
             self.pop_near();
@@ -285,7 +438,7 @@ impl EventSet {
             target
         };
         self.others_changed();
-        Some((Instant::from_nanos(self.now), target))
+        Some(LaneEntry { at: time_of(first), order: first as u64, target })
     }
 
     /// The earliest entry that is in no lane may be another one.
@@ -508,20 +661,43 @@ mod tests {
     use super::*;
     use fairpace_units::RandomStream;
 
-    fn pop(set: &mut EventSet) -> Option<(Instant, u32)> {
-        let taken = set.take(Instant::NEVER);
+    /// The two ways of taking an event.
+    type Take = fn(&mut EventSet, Instant) -> Option<(Instant, u32)>;
+    const WAYS: [Take; 2] = [EventSet::take, EventSet::take_ahead];
+
+    fn pop(set: &mut EventSet, take: Take) -> Option<(Instant, u32)> {
+        let taken = take(set, Instant::NEVER);
         set.done();
         taken
     }
 
     #[test]
     fn equal_times_come_out_in_the_order_they_went_in() {
-        let mut set = EventSet::default();
-        for target in 0..100 {
-            set.push(Instant::from_nanos(7), target);
+        for take in WAYS {
+            let mut set = EventSet::default();
+            for target in 0..100 {
+                set.push(Instant::from_nanos(7), target);
+            }
+            for target in 0..100 {
+                assert_eq!(pop(&mut set, take), Some((Instant::from_nanos(7), target)));
+            }
+            assert!(set.is_empty());
         }
-        for target in 0..100 {
-            assert_eq!(pop(&mut set), Some((Instant::from_nanos(7), target)));
+    }
+
+    #[test]
+    fn what_is_said_to_come_comes_if_nothing_is_pushed() {
+        let mut set = EventSet::default();
+        for target in 0..20 {
+            set.push(Instant::from_nanos(u64::from(target) * 40_000_000 % 70_000_000), target);
+        }
+        let mut expected = None;
+        while let Some((_, target)) = set.take_ahead(Instant::NEVER) {
+            set.done();
+            assert!(expected.is_none_or(|expected| expected == target));
+            let upcoming = set.upcoming([0, EventSet::AHEAD - 1]);
+            assert_eq!(upcoming.is_some(), set.len() >= EventSet::AHEAD as usize);
+            expected = upcoming.map(|[next, _]| next);
         }
         assert!(set.is_empty());
     }
@@ -530,7 +706,8 @@ mod tests {
     /// and narrower slots all take part.
     #[test]
     fn it_gives_what_a_sorted_list_gives_at_every_density() {
-        for spread in [3, 1_000, 100_000, 10_000_000, 1_000_000_000] {
+        let spreads = [3, 1_000, 100_000, 10_000_000, 1_000_000_000];
+        for (spread, way) in spreads.into_iter().flat_map(|spread| WAYS.map(|way| (spread, way))) {
             let mut random = RandomStream::named(spread, "events");
             let mut set = EventSet::default();
             let known: Vec<(u64, u32)> = (0..500).map(|i| (random.below(20_000 * spread), i)).collect();
@@ -547,9 +724,9 @@ mod tests {
                     let (at, _, target) = list.pop_first().unwrap();
                     assert_eq!(set.next(), Some(Instant::from_nanos(at)));
                     if at > 0 {
-                        assert_eq!(set.take(Instant::from_nanos(at - 1)), None);
+                        assert_eq!(way(&mut set, Instant::from_nanos(at - 1)), None);
                     }
-                    assert_eq!(set.take(Instant::from_nanos(at)), Some((Instant::from_nanos(at), target)));
+                    assert_eq!(way(&mut set, Instant::from_nanos(at)), Some((Instant::from_nanos(at), target)));
                     set.done();
                     now = at;
                 }
@@ -567,7 +744,7 @@ mod tests {
                 assert_eq!(set.len(), list.len());
             }
             while let Some((at, _, target)) = list.pop_first() {
-                assert_eq!(pop(&mut set), Some((Instant::from_nanos(at), target)));
+                assert_eq!(pop(&mut set, way), Some((Instant::from_nanos(at), target)));
             }
             assert!(set.is_empty() && set.next().is_none());
         }

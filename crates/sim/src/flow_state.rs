@@ -14,8 +14,10 @@ use crate::config::{ControllerSpec, FlowConfig, MediaConfig, Protocol};
 use crate::constant::ConstantSender;
 use crate::counts::per_second;
 use crate::delay_histogram::DelayHistogram;
+use crate::hop::Hop;
 use crate::media::{self, MediaEndpoint};
-use crate::packet::FlowId;
+use crate::packet::{Direction, FlowId};
+use crate::prefetch::{prefetch, prefetch_head};
 use crate::report::{FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport};
 use crate::tcp::endpoint::TcpEndpoint;
 use crate::tcp::{TcpParams, TcpSender, TcpSource, TcpStanding, TcpTally};
@@ -44,6 +46,8 @@ pub(crate) struct FlowState {
     /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
     pub(crate) delay_bound: u64,
     pub(crate) owd: DelayHistogram,
+    /// Where its packets enter, by direction.
+    pub(crate) first_hops: [Hop; 2],
     pub(crate) counts: FlowCounts,
     pub(crate) e2ed: DelayHistogram,
     /// As `delay_bound`, for RTTs.
@@ -194,6 +198,9 @@ impl SharedParams {
 }
 
 impl FlowState {
+    /// The first bytes of it, which a packet of TCP touches.
+    pub(crate) const HOT: usize = 256;
+
     /// `many`: the flow is one of many. `bursty`: packets may come faster than they were sent. `shared`: what flows
     /// before it have in common.
     pub(crate) fn new(
@@ -267,6 +274,7 @@ impl FlowState {
             endpoint,
             counts: FlowCounts::default(),
             owd: delays(),
+            first_hops: [Hop::ENDPOINT; 2],
             e2ed: delays(),
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
@@ -287,6 +295,20 @@ impl FlowState {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Asks for the memory that a packet touches which arrives in that direction, beside the flow's own.
+    #[inline(always)]
+    pub(crate) fn prefetch_arrival(&self, direction: Direction) {
+        if let Endpoint::Tcp(tcp) = &self.endpoint {
+            match direction {
+                Direction::Forward => {
+                    prefetch(&tcp.rx);
+                    self.owd.prefetch();
+                }
+                Direction::Back => prefetch_head(&tcp.tx, TcpSender::HOT),
+            }
+        }
     }
 
     /// The flow begins, unless its end came before.

@@ -145,3 +145,30 @@ impl RouteHop {
         RouteHop { hop, ports: [user, user] }
     }
 }
+
+/// Where a packet goes next: a port of a medium; a base station, which packets pass in no time; or its endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hop {
+    /// An index of the network's media; of what is none, numbers are counted down from the largest.
+    pub(crate) medium: u32,
+    /// One of the medium's ports; a link has only port 0.
+    pub(crate) port: u32,
+}
+
+impl Hop {
+    /// The end of every route.
+    pub(crate) const ENDPOINT: Hop = Hop::link(u32::MAX);
+
+    pub(crate) const fn link(medium: u32) -> Self {
+        Hop { medium, port: 0 }
+    }
+
+    pub(crate) const fn through(base_station: u32) -> Self {
+        Hop::link(u32::MAX - 1 - base_station)
+    }
+
+    /// The number of the base station, for a hop that is neither a medium nor the endpoint.
+    pub(crate) const fn base_station(self) -> u32 {
+        u32::MAX - 1 - self.medium
+    }
+}

@@ -37,8 +37,6 @@
 //! of the real-time relay), [`engine`] (pending events), [`tcp`], `media` (the driver loop of
 //! rate-controlled flows), [`RadioConfig`] and [`BaseStation`], [`pcapng`].
 
-#![forbid(unsafe_code)]
-
 mod base_station;
 mod bursts;
 mod check;
@@ -54,6 +52,7 @@ mod media;
 mod network;
 mod packet;
 pub mod pcapng;
+mod prefetch;
 mod radio;
 mod report;
 mod satellite;

@@ -11,6 +11,8 @@
 //! Here the loop. `route.rs`: where packets go. `send.rs` and `arrive.rs`: the two ends of a route. `build.rs`: from
 //! a configuration to a network. `record.rs`: what is noted, and the report.
 
+mod ahead;
+mod arrivals;
 mod arrive;
 mod build;
 mod carrier;
@@ -31,17 +33,19 @@ use crate::config::SimConfig;
 use crate::counts::count;
 use crate::engine::EventSet;
 use crate::flow_state::FlowState;
+use crate::hop::Hop;
 use crate::packet::{Body, FlowId, Packet, QuickStart, Traffic};
 use crate::pcapng::{Observer, PacketFate, PcapWriter};
 use crate::radio::Radio;
 use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport};
 use crate::satellite::Satellite;
+use arrivals::Arrivals;
 pub use carrier::Ticket;
 use carrier::{Carrier, Store};
 pub use error::SimError;
 pub use external::{Delivered, Dropped, Entering};
 use notes::{Group, Notes, Sampling};
-use route::{Hop, Routes, route_of};
+use route::{Routes, route_of};
 
 /// Index of the shared link towards the receivers in [`SimReport::links`].
 pub const BOTTLENECK: u32 = 0;
@@ -88,6 +92,9 @@ pub struct Network {
     flows: Vec<FlowState>,
     /// There are [`MANY_FLOWS`](crate::MANY_FLOWS) or more.
     many: bool,
+    /// The memory that the next events touch is asked for before they come: there are many flows.
+    looks_ahead: bool,
+    arrivals: Arrivals,
     stats: EngineStats,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
@@ -166,14 +173,25 @@ impl Network {
     /// everything due by `to` has happened. So a caller can listen to Ctrl-C however much happens at
     /// one instant.
     pub fn advance_some(&mut self, to: Instant, work: u64) -> bool {
+        // Two loops, so that a run of few flows has no instruction of the other.
+        if self.looks_ahead { self.loop_until::<true>(to, work) } else { self.loop_until::<false>(to, work) }
+    }
+
+    /// [`Network::advance_some`], with or without looking at the next events before they come.
+    #[inline(always)]
+    fn loop_until<const AHEAD: bool>(&mut self, to: Instant, work: u64) -> bool {
         // One event may move a whole window of packets that come out at the same time.
         let mut left = work;
         loop {
             if left == 0 && self.next() <= to {
                 return false;
             }
-            let Some((at, target)) = self.events.take(to) else { break };
+            let taken = if AHEAD { self.events.take_ahead(to) } else { self.events.take(to) };
+            let Some((at, target)) = taken else { break };
             self.now = at;
+            if AHEAD {
+                self.look_ahead();
+            }
             if target & KIND_MASK == MEDIUM {
                 left = left.saturating_sub(1 + self.medium_event(at, target >> KIND_BITS));
             } else {
@@ -279,6 +297,12 @@ impl Network {
         self.flows.get(flow as usize).map(|f| &f.counts)
     }
 
+    /// The flows' rows of series since the last call, which no report has then: whoever takes them now and then holds few, however
+    /// long the run is.
+    pub fn take_series(&mut self) -> Vec<SeriesRow> {
+        std::mem::take(&mut self.series)
+    }
+
     /// The results so far; the network goes on.
     pub fn report(&mut self) -> SimReport {
         self.make_report(false)
@@ -324,7 +348,12 @@ impl Network {
     fn forward_from(&mut self, at: Instant, ticket: Ticket, medium: u32, hop: Option<Hop>) {
         let hop = match hop {
             Some(hop) => hop,
-            None => self.routes.after(ticket.route(), Hop::link(medium), self.media[medium as usize].place),
+            None => {
+                if self.looks_ahead {
+                    self.look_along(medium);
+                }
+                self.routes.after(ticket.route(), Hop::link(medium), self.media[medium as usize].place)
+            }
         };
         self.forward(at, ticket, hop);
     }

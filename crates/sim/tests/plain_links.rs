@@ -1,5 +1,6 @@
-//! Plain links have a path of their own, through the link and through the network's loop. Random topologies, queues, losses,
-//! schedules and flows give the same report, the same packets in the same order, with it and without.
+//! Plain links have a path of their own, through the link and through the network's loop, and in runs of many flows the loop looks
+//! at events before they come. Random topologies, queues, losses, schedules and flows give the same report, the same packets in
+//! the same order, with both and without.
 
 use std::fmt::Write;
 

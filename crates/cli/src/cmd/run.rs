@@ -21,7 +21,7 @@ use nix::unistd::{AccessFlags, access};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _, sink};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -31,10 +31,11 @@ pub(crate) const COMPARE_FILE: &str = "compare.json";
 
 pub(crate) fn run_one(args: &Run) -> Outcome {
     let provenance = Provenance::begin();
-    if args.pcap.is_some() && args.seeds.seeds > 1 {
-        return Err(
-            Failure::usage("`--pcap` writes one run, and `--seeds` asks for several").hint("leave one of them out")
-        );
+    for (option, file) in [("--pcap", &args.pcap), ("--series", &args.series)] {
+        if file.is_some() && args.seeds.seeds > 1 {
+            let one = format!("`{option}` writes one run, and `--seeds` asks for several");
+            return Err(Failure::usage(one).hint("leave one of them out"));
+        }
     }
     let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some(), args.results.quiet)?;
     check_world(args)?;
@@ -43,7 +44,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         World::Sim => None,
         World::Emu => Some((alone::take(args.results.quiet)?, Sandbox::enter()?)),
     };
-    if let Some(file) = &args.pcap {
+    for file in [&args.pcap, &args.series].into_iter().flatten() {
         writable(file, args.results.force)?;
     }
     let dir = folder_of(&args.results, &scenario.name);
@@ -57,28 +58,35 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     };
     let stop = Stop::install()?;
     let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
-    let (capture, stream) = args.pcap.as_ref().map(|f| Capture::create(f, args.results.force)).transpose()?.unzip();
+    let output = |file: &Option<PathBuf>| -> Outcome<(Option<Capture>, Option<_>)> {
+        Ok(file.as_ref().map(|file| Capture::create(file, args.results.force)).transpose()?.unzip())
+    };
+    let ((capture, packets), (rows, series)) = (output(&args.pcap)?, output(&args.series)?);
     let set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let store = Some(&mut folder.store);
-        match (&real, stream) {
-            (None, None) => run::run_in(study::World::Sim, &scenario, &options, store, hooks),
-            (None, Some(stream)) => {
-                let stream = Mutex::new(Some(stream));
+        match &real {
+            None if packets.is_none() && series.is_none() => {
+                run::run_in(study::World::Sim, &scenario, &options, store, hooks)
+            }
+            None => {
+                let outputs = Mutex::new(run::Outputs { packets, series });
                 let one = |s: &Scenario, seed, record, hooks: &Hooks<'_>| {
-                    let out = stream.lock().ok().and_then(|mut out| out.take()).unwrap_or_else(|| Box::new(sink()));
-                    run::simulate_captured(s, seed, record, out, hooks)
+                    let outputs = outputs.lock().map(|mut outputs| std::mem::take(&mut *outputs)).unwrap_or_default();
+                    run::simulate_into(outputs, s, seed, record, hooks)
                 };
                 run::run_by(&one, &scenario, &options, hooks)
             }
-            (Some((_, sandbox)), stream) => {
-                fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, stream, store, hooks)
+            Some((_, sandbox)) => {
+                fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, packets, store, hooks)
             }
         }
     })?;
     finish(folder, &set, &provenance, &manifest, args.results.quiet)?;
     write_page(&dir.join("report.html"), &folder::run_page_of(&set))?;
-    // Behind the results: packets that find no room take nothing else along.
-    capture.map_or(Ok(()), Capture::finish)?;
+    // Behind the results: packets and rows that find no room take nothing else along.
+    for written in [capture, rows].into_iter().flatten() {
+        written.finish()?;
+    }
     let mut out = std::io::stdout().lock();
     if args.results.json {
         writeln!(out, "{}", set.json())?;
@@ -117,6 +125,10 @@ fn check_world(args: &Run) -> Outcome {
         World::Sim if args.real.ip() == fairpace_realtime::Ip::V6 => {
             Err(Failure::usage("`--ipv6` is for real packets, and `--world` is `sim`")
                 .hint("use `--world emu`, or leave it out: in the simulator packets have their size and no headers"))
+        }
+        World::Emu if args.series.is_some() => {
+            Err(Failure::usage("`--series` is for simulations, and `--world` is `emu`")
+                .hint("leave it out: in real time `series.csv` is in the results folder"))
         }
         World::Emu if args.seeds.jobs.is_some() => Err(one_after_the_other()),
         World::Sim | World::Emu => Ok(()),

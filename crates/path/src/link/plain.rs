@@ -173,6 +173,21 @@ impl<T: Datagram> PlainLink<T> {
         Some(packet)
     }
 
+    /// The packet inside that comes out after so many others, perhaps as lost.
+    #[inline(always)]
+    pub fn peek(&self, ahead: u32) -> Option<&T> {
+        if ahead >= self.ring.len() {
+            return None;
+        }
+        self.ring.get(self.ring.first().wrapping_add(ahead)).map(|inside| &inside.packet)
+    }
+
+    /// Where the packet lies that comes out next; of a link that is empty, where one did.
+    #[inline(always)]
+    pub fn place(&self) -> Option<&T> {
+        self.ring.place_of_first().map(|inside| &inside.packet)
+    }
+
     pub(super) fn advance(&mut self, now: Instant) {
         self.reach(now);
         self.count_departures();

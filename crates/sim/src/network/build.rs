@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fairpace_path::{Arq, Dama, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
+use super::arrivals::Arrivals;
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
-use super::route::{Hop, Routes};
+use super::route::{Routes, route_of};
 use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
 use crate::flow_state::{FlowState, MANY_FLOWS, MOST_FLOWS_TRACED, SharedParams};
-use crate::hop::HopConfig;
-use crate::packet::FlowId;
+use crate::hop::{Hop, HopConfig};
+use crate::packet::{Direction, FlowId};
 use crate::pcapng::PcapWriter;
 use crate::radio::Radio;
 use crate::report::EngineStats;
@@ -54,8 +55,8 @@ impl Network {
         Network::build(config, false)
     }
 
-    /// As [`Network::new`], with all links put together of their parts, however plain they are. For tests: the results are
-    /// the same.
+    /// As [`Network::new`], with all links put together of their parts, however plain they are, and without a look at events
+    /// before they come. For tests: the results are the same.
     ///
     /// # Errors
     /// As [`Network::new`].
@@ -79,6 +80,8 @@ impl Network {
             base_stations: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
             many: config.flows.len() >= MANY_FLOWS,
+            looks_ahead: config.flows.len() >= MANY_FLOWS && !composed,
+            arrivals: Arrivals::default(),
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -256,6 +259,8 @@ impl Network {
             let member = Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share };
             self.base_stations[station as usize].attach(member);
         }
+        flow.first_hops = [Direction::Forward, Direction::Back]
+            .map(|direction| self.routes.first(route_of(self.flows.len() as FlowId, direction)));
         self.flows.push(flow);
         Ok(())
     }

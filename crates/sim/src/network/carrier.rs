@@ -121,6 +121,12 @@ impl Store {
         }
     }
 
+    /// The packet, to look at.
+    #[inline(always)]
+    pub(super) fn peek(&self, ticket: Ticket) -> Option<&Packet> {
+        self.packets.get(ticket.place())
+    }
+
     /// The packet while it stays.
     pub(super) fn get_mut(&mut self, ticket: Ticket) -> &mut Packet {
         &mut self.packets[ticket.place()]

@@ -1,38 +1,18 @@
 //! Where packets go: for each flow and direction a short list of hops, all of them in one array.
 
+use crate::hop::Hop;
 use crate::packet::{Direction, FlowId};
-
-/// Where a packet goes next: a port of a medium; a base station, which packets pass in no time; or its endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Hop {
-    /// An index of the network's media; of what is none, numbers are counted down from the largest.
-    pub(super) medium: u32,
-    /// One of the medium's ports; a link has only port 0.
-    pub(super) port: u32,
-}
-
-impl Hop {
-    /// The end of every route.
-    pub(super) const ENDPOINT: Hop = Hop::link(u32::MAX);
-
-    pub(super) const fn link(medium: u32) -> Self {
-        Hop { medium, port: 0 }
-    }
-
-    pub(super) const fn through(base_station: u32) -> Self {
-        Hop::link(u32::MAX - 1 - base_station)
-    }
-
-    /// The number of the base station, for a hop that is neither a medium nor the endpoint.
-    pub(super) const fn base_station(self) -> u32 {
-        u32::MAX - 1 - self.medium
-    }
-}
 
 /// The number of a route. (By value: a packet that is pointed at would be copied.)
 #[inline]
 pub(super) const fn route_of(flow: FlowId, direction: Direction) -> usize {
     flow as usize * 2 + direction as usize
+}
+
+/// The direction of a route.
+#[inline]
+pub(super) const fn direction_of(route: usize) -> Direction {
+    if route.is_multiple_of(2) { Direction::Forward } else { Direction::Back }
 }
 
 /// The routes of all flows; that of flow f in direction d has the number 2 f + d.
@@ -68,7 +48,6 @@ impl Routes {
     }
 
     /// The first hop of a route.
-    #[inline]
     pub(super) fn first(&self, route: usize) -> Hop {
         self.hops[self.starts[route] as usize]
     }

@@ -2,7 +2,6 @@
 
 use fairpace_units::{Class, Ecn, Instant};
 
-use super::route::route_of;
 use super::{
     CHECKPOINT, KIND_BITS, KIND_MASK, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP,
 };
@@ -16,7 +15,8 @@ impl Network {
     /// A packet enters the network.
     #[inline(always)]
     pub(super) fn send(&mut self, at: Instant, packet: Packet) {
-        let counts = &mut self.flows[packet.flow as usize].counts;
+        let flow = &mut self.flows[packet.flow as usize];
+        let (first, counts) = (flow.first_hops[packet.direction as usize], &mut flow.counts);
         let counter = match packet.traffic() {
             Traffic::Data => {
                 if let Body::TcpData { retransmission: true, .. } = packet.body {
@@ -29,7 +29,6 @@ impl Network {
         };
         count(counter, 1, packet.size);
         self.note_fate(at, &packet, PacketFate::Sent);
-        let first = self.routes.first(route_of(packet.flow, packet.direction));
         self.forward_packet(at, packet, first);
     }
 

@@ -158,6 +158,9 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
+    /// The first bytes of it, which every acknowledgement touches.
+    pub(crate) const HOT: usize = std::mem::offset_of!(TcpSender, scoreboard);
+
     /// A sender with nothing to send yet; `jitter` is drawn from only if `send_jitter` is not zero.
     pub fn new(params: impl Into<Arc<TcpParams>>, jitter: RandomStream) -> Self {
         let params: Arc<TcpParams> = params.into();
