@@ -18,7 +18,7 @@ mod worlds;
 
 pub(crate) use shell::Shell;
 pub(crate) use sweep::{Design, Sweep, SweepTask};
-pub(crate) use wire::{Cell, Key, Receive, Relay, Send};
+pub(crate) use wire::{Adaptation, Cell, Key, Receive, Relay, Send};
 pub(crate) use wireless::{Scheme, Wireless};
 pub(crate) use worlds::{CompareWorlds, Real, World};
 

@@ -165,8 +165,8 @@ pub trait Controller: Any + Debug + Send {
 
     /// May a packet leave at `at`, and which? `has_data`: the application has a packet ready.
     ///
-    /// `at` is the present, or lies at most a quantum ahead ([`crate::FlowParams::quantum`]) where the scheme
-    /// lets packets leave early ([`Controller::may_leave_early`]). After a question ahead everything else still comes with
+    /// `at` is the present, or lies ahead where the scheme lets packets leave early ([`Controller::may_leave_early`]): at most a
+    /// quantum ([`crate::FlowParams::quantum`]), or a lead while data waits ([`crate::FlowParams::lead`]). After a question ahead everything else still comes with
     /// the present time: [`Controller::on_sent`] of a packet that was allowed ahead, and the next question.
     fn poll_send(&mut self, at: Instant, has_data: bool) -> SendPoll;
 
@@ -212,7 +212,7 @@ pub trait Controller: Any + Debug + Send {
         false
     }
 
-    /// Whether a packet may leave some of its gap early, with the one before it ([`crate::FlowParams::quantum`]): not
+    /// Whether a packet may leave before its gap is over ([`crate::FlowParams::quantum`], [`crate::FlowParams::lead`]): not
     /// where the least distance of two packets is a rule of the scheme.
     fn may_leave_early(&self) -> bool {
         true

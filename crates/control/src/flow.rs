@@ -50,6 +50,8 @@ pub struct Flow {
     form: Form,
     account: Account,
     limits: Limits,
+    /// [`FlowParams::lead`]; zero for schemes that space packets by a rule of their own.
+    lead: Duration,
     measured: Measured,
     receiver_reports: ReceiverReports,
     window: Window,
@@ -90,6 +92,7 @@ impl Flow {
                 stopped: None,
             },
             limits: Limits::new(&params, controller.may_leave_early()),
+            lead: if controller.may_leave_early() { params.lead } else { Duration::ZERO },
             measured: Measured::new(params.bursty_path),
             receiver_reports: ReceiverReports::default(),
             window: Window::default(),
@@ -294,6 +297,7 @@ impl Flow {
             let soon = self.limits.horizon(now);
             let (wanted, in_time) = match self.controller.poll_send(now, has_data) {
                 SendPoll::Wait(at) if at <= soon => (self.controller.poll_send(soon, has_data), false),
+                SendPoll::Wait(at) if has_data => (self.ask_ahead(now, at), false),
                 wanted => (wanted, true),
             };
             match wanted {
@@ -320,6 +324,20 @@ impl Flow {
             Transmit::Send(_) | Transmit::Stopped(_) => now,
         });
         answer
+    }
+
+    /// Data waits until `at` or longer, and may lead its schedule: [`FlowParams::lead`].
+    fn ask_ahead(&mut self, now: Instant, at: Instant) -> SendPoll {
+        let lead = self.lead.min(self.rtt().min().unwrap_or_default());
+        if lead.is_zero() {
+            return SendPoll::Wait(at);
+        }
+        match self.controller.poll_send(now + lead, true) {
+            data @ SendPoll::Send(Kind::Data) => data,
+            // A dummy, or data that is due later.
+            _ if at <= now + lead => SendPoll::Wait(at),
+            _ => SendPoll::Wait(at - lead),
+        }
     }
 
     fn permit(&mut self, kind: Kind) -> Permit {

@@ -14,6 +14,7 @@ mod batch;
 mod clip;
 mod decoder;
 mod encoder;
+mod film;
 mod format;
 mod mpeg2;
 mod source;

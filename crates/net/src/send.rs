@@ -10,6 +10,7 @@
 //!
 //! [`run`] sends one stream, [`run_many`] several on one thread, with one timer; each is a session of its own.
 
+mod adaptation;
 mod config;
 mod ended;
 mod many;
@@ -21,6 +22,7 @@ use crate::random::secret;
 use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
+pub use adaptation::{Adaptation, LEAD};
 pub use config::{MAX_QUANTUM, MakeController, SendConfig};
 use fairpace_control::feedback::Form;
 use fairpace_control::quick_start::QsVerdict;
@@ -225,6 +227,7 @@ impl<'a> Running<'a> {
             frame_interval: Some(format.frame_interval).filter(|interval| format.follows_rate && !interval.is_zero()),
             ..config.wire_session()?
         };
+        let session = config.adaptation.apply(session);
         let draw = || seal::draw().ok_or_else(|| NetError::io("read random bits", Errno::EIO));
         let seal = config.key.clone().map(|key| Ok::<_, NetError>(SenderSeal::new(key, draw()?))).transpose()?;
         let session = SenderSession::new(session, config.flow()?, secret()?);
@@ -403,7 +406,7 @@ impl<'a> Running<'a> {
         if !self.takes_frames(source) {
             return;
         }
-        let rate = self.session.media_rate();
+        let rate = self.encoder_rate();
         if self.told_rate != Some(rate) {
             source.set_rate(rate);
             self.told_rate = Some(rate);
@@ -427,12 +430,24 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// The rate that the encoder is asked for.
+    fn encoder_rate(&self) -> Rate {
+        match self.config.adaptation {
+            Adaptation::Buffer { rate, .. } => rate,
+            Adaptation::Encoder | Adaptation::Unbuffered => self.session.media_rate(),
+        }
+    }
+
     /// Whether the source is to be asked for frames.
     fn takes_frames(&self, source: &dyn FrameSource) -> bool {
-        let has_room = match self.config.queue_limit {
-            Some(limit) => self.session.queue_len().1 < limit,
+        let has_room = match (self.config.queue_limit, self.config.adaptation) {
+            (Some(limit), _) => self.session.queue_len().1 < limit,
             // A source that is encoded already cannot leave a picture out.
-            None => self.session.wants_frame() || !source.format().follows_rate,
+            _ if !source.format().follows_rate => true,
+            (None, Adaptation::Encoder) => self.session.wants_frame(),
+            // The buffer has room or drops.
+            (None, Adaptation::Buffer { .. }) => true,
+            (None, Adaptation::Unbuffered) => self.session.wants_frame() && self.session.queue_len().0 == 0,
         };
         let is_over = self.leaving.is_some() || self.end.is_some();
         self.session.is_connected() && self.validated.is_some() && !is_over && has_room
@@ -633,12 +648,15 @@ impl<'a> Running<'a> {
                 reason: status.reason,
                 via: self.session.flow().via(),
                 rate: status.rate,
-                media_rate: self.session.media_rate(),
+                media_rate: self.encoder_rate(),
                 protection: self.session.protection(),
                 srtt: self.session.flow().srtt(),
                 rto: self.session.flow().rto(),
                 tcp_cwnd: self.tcp.as_ref().and_then(TcpSender::cwnd),
+                adaptation: self.config.adaptation,
                 queue: self.session.queue_len(),
+                queue_wait: self.session.queue_wait(),
+                queue_stats: self.session.stats().queue,
                 flow: *self.session.flow().counters(),
             });
         }

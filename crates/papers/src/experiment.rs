@@ -135,10 +135,19 @@ impl Encoder {
     }
 }
 
+/// The pictures that an encoder is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Footage {
+    /// The clip that ships, in a loop.
+    Clip,
+    /// Five minutes of it and of two made by a program, with a cut every few seconds.
+    Film,
+}
+
 /// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
 /// each picture it made. The command supplies it when it was built with one.
 pub type EncodeFollowing<'a> =
-    dyn FnMut(Encoder, &[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+    dyn FnMut(Encoder, Footage, &[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
 
 /// The tools from outside that experiments may need.
 #[derive(Default)]

@@ -43,7 +43,7 @@ mod worlds;
 
 pub use choose::{BadReading, check_readings};
 pub use claim::{Bound, Claim};
-pub use experiment::{EncodeFollowing, Encoder, Experiment, Outcome, Point, Tools};
+pub use experiment::{EncodeFollowing, Encoder, Experiment, Footage, Outcome, Point, Tools};
 pub use fairpace_lab::study::{Bench, Effort, Runner, Store, World};
 pub use reading::{Asked, Chosen, Reading};
 

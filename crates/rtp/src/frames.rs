@@ -199,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packets(sizes: &[usize]) -> Vec<(u32, bool, Vec<u8>)> {
-        let mut q = SendQueue::new(Codec::Vp8, 104, Duration::from_secs(1), 0);
+        let mut q = SendQueue::new(Codec::Vp8, 104, Duration::from_secs(1), usize::MAX, 0);
         for (i, &s) in sizes.iter().enumerate() {
             // P bit of the frame tag: 0 = key
             q.push(Instant::ZERO, vec![u8::from(i > 0); s], i as u32 * 3_000, i == 0);

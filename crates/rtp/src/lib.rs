@@ -78,6 +78,7 @@ pub use receiver::{
 };
 pub use secret::Secret;
 pub use sender::{
-    Admission, Frame, LEAST_PATH_MTU, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats,
+    Admission, Frame, LEAST_PATH_MTU, MOST_QUEUED, QueueStats, RejectedFeedback, SenderConfig, SenderEvent,
+    SenderSession, SenderStats,
 };
 pub use wire::WireError;

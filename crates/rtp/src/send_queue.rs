@@ -2,16 +2,13 @@
 //!
 //! A live sender must not fall behind: when the oldest frame that has not begun to leave is older than
 //! `max_delay`, it and all that depend on it are dropped whole, up to the next key frame, and the
-//! encoder is asked for one. A frame that has begun to leave is finished. So what is sent is always
-//! decodable in the order in which it is sent.
+//! encoder is asked for one. So it is when a frame finds no room in `max_bytes`. A frame that has begun to leave is finished. So what is
+//! sent is always decodable in the order in which it is sent.
 
 use crate::codec::Codec;
 use crate::vp8;
 use fairpace_units::{Duration, Instant};
 use std::collections::VecDeque;
-
-/// At most this much waits, whatever its age.
-const MAX_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
 struct Queued {
@@ -51,6 +48,8 @@ pub(crate) struct SendQueue {
     codec: Codec,
     max_payload: usize,
     max_delay: Duration,
+    /// At most this much waits, whatever its age.
+    max_bytes: usize,
     frames: VecDeque<Queued>,
     bytes: usize,
     next_picture_id: u16,
@@ -61,11 +60,18 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     /// `max_payload`: RTP payload of a full packet, descriptor included.
-    pub(crate) fn new(codec: Codec, max_payload: usize, max_delay: Duration, first_picture_id: u16) -> Self {
+    pub(crate) fn new(
+        codec: Codec,
+        max_payload: usize,
+        max_delay: Duration,
+        max_bytes: usize,
+        first_picture_id: u16,
+    ) -> Self {
         SendQueue {
             codec,
             max_payload: max_payload.max(LEAST_PAYLOAD),
             max_delay,
+            max_bytes,
             frames: VecDeque::new(),
             bytes: 0,
             next_picture_id: first_picture_id & 0x7fff,
@@ -87,7 +93,7 @@ impl SendQueue {
         }
         let picture_id = self.next_picture_id;
         self.next_picture_id = (self.next_picture_id + 1) & 0x7fff;
-        if (self.wants_key && !key) || self.bytes + data.len() > MAX_BYTES {
+        if (self.wants_key && !key) || self.len().1 + data.len() > self.max_bytes {
             self.count_drop(data.len());
             return;
         }
@@ -195,6 +201,11 @@ impl SendQueue {
         self.frames.iter().map(|f| f.packets.saturating_sub(f.packets_sent)).sum()
     }
 
+    /// When the oldest frame that waits, or a part of it, came from the encoder; `None` if none waits.
+    pub(crate) fn waits_since(&self) -> Option<Instant> {
+        self.frames.front().map(|f| f.since)
+    }
+
     /// The next packet, before its payload is written.
     pub(crate) fn peek(&self) -> Option<Chunk> {
         let f = self.frames.front()?;
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_frame_under_way_is_finished_in_smaller_packets_when_the_path_shrinks() {
-        let mut q = SendQueue::new(Codec::Vp8, 1_004, Duration::MAX, 0);
+        let mut q = SendQueue::new(Codec::Vp8, 1_004, Duration::MAX, usize::MAX, 0);
         q.push(Instant::ZERO, vec![7; 3_000], 0, true);
         let next = |q: &mut SendQueue| {
             let (mut out, marker) = (Vec::new(), q.peek().map(|c| c.marker));
@@ -256,7 +267,7 @@ mod tests {
     }
 
     fn queue() -> SendQueue {
-        SendQueue::new(Codec::Generic, 101, Duration::from_millis(400), 0)
+        SendQueue::new(Codec::Generic, 101, Duration::from_millis(400), 16 << 20, 0)
     }
 
     fn drain(q: &mut SendQueue) -> Vec<(Chunk, Vec<u8>)> {
@@ -330,13 +341,30 @@ mod tests {
         assert_eq!(q.take_dropped().0.frames, 24);
     }
 
+    #[test]
+    fn a_frame_without_room_is_dropped_with_all_up_to_the_next_key_frame_and_what_waits_stays() {
+        let mut q = SendQueue::new(Codec::Generic, 101, Duration::MAX, 250, 0);
+        q.push(at(0), vec![1; 200], 0, true);
+        q.push(at(40), vec![2; 51], 1, false);
+        assert_eq!(q.take_dropped(), (Dropped { frames: 1, bytes: 51 }, true));
+        // 100 B have left: there is room, but nothing to refer to.
+        q.write_next(&mut Vec::new());
+        q.push(at(80), vec![3; 50], 2, false);
+        q.push(at(120), vec![4; 150], 3, true);
+        q.expire(at(1_000_000));
+        assert_eq!((q.take_dropped(), q.len()), ((Dropped { frames: 1, bytes: 50 }, false), (2, 250)));
+        assert_eq!(q.waits_since(), Some(at(0)));
+        assert_eq!(drain(&mut q).iter().map(|p| p.0.timestamp).collect::<Vec<_>>(), [0, 3, 3]);
+        assert_eq!(q.waits_since(), None);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         #[test]
         fn every_byte_leaves_once_in_packets_that_fit(sizes in prop::collection::vec(1_usize..700, 1..20), vp8 in any::<bool>()) {
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
-            let mut q = SendQueue::new(codec, 104, Duration::from_secs(1), 0x7ffe);
+            let mut q = SendQueue::new(codec, 104, Duration::from_secs(1), usize::MAX, 0x7ffe);
             let all: Vec<u8> = (0..sizes.iter().sum()).map(|i: usize| (i % 251) as u8).collect();
             let mut from = 0;
             for (i, s) in sizes.iter().enumerate() {

@@ -61,8 +61,8 @@ mod rtcp;
 mod tcp;
 mod tcp_half;
 
-pub use config::{Admission, Frame, LEAST_PATH_MTU, SenderConfig};
-pub use events::{RejectedFeedback, SenderEvent, SenderStats};
+pub use config::{Admission, Frame, LEAST_PATH_MTU, MOST_QUEUED, SenderConfig};
+pub use events::{QueueStats, RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::{Challenge, emit_padding};
 use crate::feedback::{SenderHalf, Trust};
@@ -197,6 +197,7 @@ impl SenderSession {
         let now = self.advance(now);
         self.stats.frames += 1;
         self.media.push(now, frame);
+        self.stats.queue.fullest = self.stats.queue.fullest.max(self.queue_len().1);
         self.note_drops();
     }
 
@@ -318,6 +319,11 @@ impl SenderSession {
     pub fn queue_len(&self) -> (usize, Bytes) {
         let (frames, bytes) = self.media.waiting();
         (frames, Bytes::new(bytes as u64))
+    }
+
+    /// How long the oldest frame has waited; zero if none waits.
+    pub fn queue_wait(&self) -> Duration {
+        self.media.waits_since().map_or(Duration::ZERO, |since| self.now.since(since))
     }
 
     /// Whether the peer has echoed a challenge.
@@ -640,7 +646,11 @@ impl SenderSession {
             let written =
                 if permit.kind == Kind::Data { media.write_media(&stamping, &self.config, out) } else { None };
             match written {
-                Some(last) => (What::Media, last),
+                Some(chunk) => {
+                    let queue = &mut self.stats.queue;
+                    queue.longest_wait = queue.longest_wait.max(now.since(chunk.captured));
+                    (What::Media, chunk.marker)
+                }
                 // All that waited was too long for what the path carries now, or has been forgotten.
                 None if permit.kind == Kind::Data => return Step::Again,
                 None => {
@@ -680,6 +690,7 @@ impl SenderSession {
         let drops = self.media.take_drops();
         if drops.frames > 0 {
             self.stats.frames_dropped += drops.frames;
+            self.stats.queue.dropped += Bytes::new(drops.bytes);
             self.events.push(SenderEvent::FramesDropped(drops.frames));
         }
         if drops.ask_for_key {

@@ -31,6 +31,7 @@ const MORE: &[(&str, usize, &str)] = &[
     ("qsd.fig8", 3, "the median; the percentiles about it; one flow alone"),
     ("qsd.fig9", 3, "calls; video calls; television"),
     ("qsd.table3", 3, "losses by age; the table; the table of what was produced after the response"),
+    ("rcs.fig7-9", 4, "Figs. 7 to 9; an encoder at one rate, Fig. 6(a)"),
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
     ("agreement.theory", 11, "eleven formulas"),
@@ -228,5 +229,5 @@ mod tests {
     assert_eq!(of(0), ("x.fig1-2", 9, 8, 1));
     assert_eq!(of(1), ("x.eq3", 3, 0, 1));
     assert_eq!(idle, [&("x::a".to_owned(), "idle".to_owned())]);
-    assert_eq!(["rcs.fig17a", "rcs.fig22a-b", "rcs.fig7-9", "rcs.eq2"].map(figures), [1, 2, 3, 1]);
+    assert_eq!(["rcs.fig17a", "rcs.fig22a-b", "rcs.fig10-12", "rcs.eq2"].map(figures), [1, 2, 3, 1]);
 }

@@ -4,7 +4,7 @@ use super::{
     Control, Form, Ip, Playout, Sessions, count, duration, picture_size, playout, port, quantum, rate, seconds, seed,
     sessions, size,
 };
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use fairpace_control::aimd;
 use fairpace_net::receive::MOST_PLACES;
 use fairpace_rtp::AllowedSender;
@@ -125,6 +125,7 @@ Examples:
   fairpace send clip.mp4 host.example:5004 --control aimd --beta 0.875 --rwnd 25
   fairpace send test-pattern host.example:5004 --control tfrc --quick-start 1Mbit/s
   fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp
+  fairpace send clip.mp4 host.example:5004 --control rcs --adaptation buffer --encoder-rate 800kbit/s
   fairpace send --streams cameras.toml --json")]
 pub(crate) struct Send {
     /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
@@ -137,11 +138,21 @@ pub(crate) struct Send {
     /// (docs/net/streams.md)
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath, conflicts_with_all = [
         "source", "to", "name", "set", "alpha", "beta", "rwnd", "max_rate", "quantum", "packet_size", "size", "fps", "seconds", "no_repair",
-        "no_fec", "restart", "quick_start", "feedback_form", "peer", "key_file", "seed",
+        "no_fec", "restart", "quick_start", "feedback_form", "peer", "key_file", "seed", "adaptation", "encoder_rate", "buffer",
     ])]
     pub(crate) streams: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: Control,
+    /// Who makes the encoder's rate fit the controller's: one of the architectures of RCS (docs/controllers/rcs.md)
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = Adaptation::Encoder)]
+    pub(crate) adaptation: Adaptation,
+    /// The rate that an encoder keeps under `--adaptation buffer`; 1Mbit/s if absent, at most `--max-rate`
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    pub(crate) encoder_rate: Option<Rate>,
+    /// The media that may wait under `--adaptation buffer`; 2MB if absent, at most 16MiB. A frame that finds no room is dropped, with all up to the
+    /// next key frame
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub(crate) buffer: Option<Bytes>,
     /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
     #[arg(long, value_name = "TIME", value_parser = quantum, allow_hyphen_values = true, default_value = "1ms")]
     pub(crate) quantum: Duration,
@@ -195,6 +206,17 @@ pub(crate) struct Send {
     /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Who makes the encoder's rate fit the controller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Adaptation {
+    /// The encoder follows the controller's rate; what exceeds it waits, and is dropped when it is too old
+    Encoder,
+    /// The encoder keeps one rate, and a buffer sends at the controller's
+    Buffer,
+    /// The encoder follows, and frames leave as they come: up to a round trip before they are due, 500 ms at most
+    Unbuffered,
 }
 
 /// Receive media, measure it, record it, pass it on to a player

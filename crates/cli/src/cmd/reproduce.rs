@@ -269,28 +269,52 @@ fn line(claim: &Claim) -> String {
 #[cfg(feature = "gst")]
 fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
     use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, encode_following_with, encode_mpeg2_following};
-    use fairpace_papers::Encoder;
+    use fairpace_papers::{Encoder, Footage};
+    use fairpace_units::RandomStream;
     if !wanted {
         return Ok(Tools::default());
     }
     let shipped = crate::demo::ShippedClip::unpack()?;
     let format = ClipFormat::default();
     let clip = Clip::load(shipped.path(), format)?;
+    let mut film = None;
     Ok(Tools {
         frame_interval: format.interval(),
         clip_name: crate::demo::CLIP_NAME.to_owned(),
-        encoder: Some(Box::new(move |encoder, rates, duration| {
-            let vp8 = |params| encode_following_with(&clip, rates, duration, params);
-            match encoder {
-                Encoder::Mpeg2 => encode_mpeg2_following(&clip, rates, duration),
-                Encoder::Vp8 => vp8(EncoderParams::default()),
-                Encoder::Vp8Whole => vp8(EncoderParams { skip_above: Duration::MAX, ..EncoderParams::default() }),
-            }
-            .map_err(|e| e.to_string())
+        encoder: Some(Box::new(move |encoder, footage, rates, duration| {
+            let mut encode = || {
+                let clip = match (footage, &mut film) {
+                    (Footage::Clip, _) => &clip,
+                    (Footage::Film, Some(film)) => film,
+                    (Footage::Film, none) => {
+                        let made = |(name, source, pictures)| Clip::generated(name, source, pictures, format);
+                        let [zoom, pattern] = GENERATED.map(made);
+                        let random = &mut RandomStream::named(1, "reproduce.film");
+                        none.insert(Clip::film(&[clip.clone(), zoom?, pattern?], FILM, random)?)
+                    }
+                };
+                let vp8 = |params| encode_following_with(clip, rates, duration, params);
+                match encoder {
+                    Encoder::Mpeg2 => encode_mpeg2_following(clip, rates, duration),
+                    Encoder::Vp8 => vp8(EncoderParams::default()),
+                    Encoder::Vp8Whole => vp8(EncoderParams { skip_above: Duration::MAX, ..EncoderParams::default() }),
+                }
+            };
+            encode().map_err(|e: fairpace_media::MediaError| e.to_string())
         })),
         ..Tools::default()
     })
 }
+
+/// The length of the film, that of the run.
+#[cfg(feature = "gst")]
+const FILM: Duration = Duration::from_secs(300);
+/// Its subjects beside the clip that ships, those of `scripts/record-clips`: a name, ffmpeg's source, pictures.
+#[cfg(feature = "gst")]
+const GENERATED: [(&str, &str, usize); 2] = [
+    ("a zoom", "mandelbrot=size={size}:rate={rate}:end_scale=0.003:maxiter=2000,gblur=sigma=4", 500),
+    ("a test pattern", "testsrc2=size={size}:rate={rate}", 250),
+];
 
 /// Without GStreamer the experiment is reported as not run, with the reason.
 #[cfg(not(feature = "gst"))]

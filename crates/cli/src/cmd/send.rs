@@ -4,7 +4,7 @@ mod record;
 mod source;
 mod streams;
 
-use crate::args::Send as Args;
+use crate::args::{Adaptation as Who, Send as Args};
 use crate::cmd::key;
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
@@ -15,9 +15,9 @@ use crate::term::note;
 use fairpace_control::BreakerParams;
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, PictureWish, SourceSpec};
-use fairpace_net::send::{SendConfig, SendEnd, run as send};
+use fairpace_net::send::{Adaptation, SendConfig, SendEnd, run as send};
 use fairpace_net::{Clock, Key, NetError, resolve};
-use fairpace_units::{Duration, Instant, format_duration};
+use fairpace_units::{Bytes, Duration, Instant, Rate, format_duration, format_rate};
 use record::{Live, json, summary};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc;
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.settings = args.control.settings()?;
     config.max_rate = args.control.max_rate;
     config.min_rate = config.min_rate.min(config.max_rate);
+    config.adaptation = adaptation(args)?;
     config.quantum = args.quantum;
     config.duration = args.seconds;
     config.session.packet_size = args.packet_size;
@@ -71,16 +72,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
             args.quiet,
             &format!("note: `{source_name}` is encoded already and does not follow the controller's rate"),
         );
+        if args.encoder_rate.is_some() {
+            let wrong = format!("`--encoder-rate` is of no effect on `{source_name}`");
+            return Err(Failure::usage(wrong).hint("leave it out: the rate is that of the recording"));
+        }
     }
     let format = source.format();
     let pictures = match (format.width, format.height, format.frame_interval.as_secs_f64()) {
         (0, ..) | (_, 0, _) => String::new(),
         (w, h, interval) => {
-            let less = if format.follows_rate && args.size.is_none() { " (smaller while the rate is low)" } else { "" };
+            let varies = format.follows_rate && args.size.is_none() && args.adaptation != Who::Buffer;
+            let less = if varies { " (smaller while the rate is low)" } else { "" };
             format!(", {w}x{h} at {:.0}/s{less},", 1.0 / interval.max(1e-3))
         }
     };
     note(args.quiet, &format!("sending `{source_name}`{pictures} to {peer} with {}; Ctrl-C ends it", config.scheme));
+    if let (Adaptation::Buffer { rate, size }, true) = (config.adaptation, format.follows_rate) {
+        let rate = format_rate(rate);
+        note(args.quiet, &format!("note: the encoder keeps {rate}, and {size} may wait for the controller's rate"));
+    }
     note(args.quiet, &format!("note: {}", key::protection(config.key.as_ref(), key::End::Sender)));
     if let (Some((w, h)), None) = (format.scaled_from, args.size) {
         note(
@@ -144,6 +154,37 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
+/// The architecture that the command line asks for.
+fn adaptation(args: &Args) -> Outcome<Adaptation> {
+    let most = args.control.max_rate;
+    let wanted = match args.adaptation {
+        Who::Encoder => Adaptation::Encoder,
+        Who::Unbuffered => Adaptation::Unbuffered,
+        Who::Buffer => Adaptation::Buffer {
+            rate: args.encoder_rate.unwrap_or(ENCODER_RATE.min(most)),
+            size: args.buffer.unwrap_or(BUFFER),
+        },
+    };
+    match wanted {
+        Adaptation::Buffer { rate, .. } if rate > most => {
+            let [rate, most] = [rate, most].map(format_rate);
+            let wrong = format!("`--encoder-rate` is {rate}, and the flow may send {most} at most");
+            Err(Failure::usage(wrong).hint("lower it, or raise `--max-rate`: the buffer would only fill"))
+        }
+        Adaptation::Encoder | Adaptation::Unbuffered if args.encoder_rate.is_some() || args.buffer.is_some() => {
+            let option = if args.buffer.is_some() { "--buffer" } else { "--encoder-rate" };
+            Err(Failure::usage(format!("`{option}` is of no effect under `--adaptation {}`", wanted.name()))
+                .hint("add `--adaptation buffer`"))
+        }
+        wanted => Ok(wanted),
+    }
+}
+
+/// About the mean of S(t) in the set-up of [rcs Fig. 7], 130 packets/s of 1,000 B.
+const ENCODER_RATE: Rate = Rate::mbps(1.0);
+/// The paper's 16 kb, read as the 16 Mbit that its delays need [rcs Fig. 8].
+const BUFFER: Bytes = Bytes::new(2_000_000);
+
 /// How long to wait before the receiver is asked again; `None` if it is not. The time is the breaker's triggering interval
 /// [RFC 8083 §4.5]; whether the flow begins is the receiver's decision, by its answer to a new challenge.
 fn again_after(restart: bool, error: &NetError, breaker: Option<BreakerParams>) -> Option<Duration> {
@@ -170,7 +211,11 @@ fn wait(stop: &Stop, pause: Duration) -> bool {
 /// The source of the command line; `None` if Ctrl-C came first.
 fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
     let spec = SourceSpec::parse(args.source.as_deref().unwrap_or_default())?;
-    let wish = PictureWish { size: args.size, frames_per_second: args.fps, most_rate: Some(args.control.max_rate) };
+    let most_rate = match adaptation(args)? {
+        Adaptation::Buffer { rate, .. } => rate,
+        Adaptation::Encoder | Adaptation::Unbuffered => args.control.max_rate,
+    };
+    let wish = PictureWish { size: args.size, frames_per_second: args.fps, most_rate: Some(most_rate) };
     source::open(spec, wish, args.seed.unwrap_or(1), stop)
 }
 

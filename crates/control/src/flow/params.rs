@@ -44,6 +44,11 @@ pub struct FlowParams {
     /// time. Schemes whose spacing is a rule of its own
     /// ([`Controller::may_leave_early`](crate::Controller::may_leave_early)) are paced without one.
     pub quantum: Duration,
+    /// The lead: a data packet may leave so long before it is due, and by no more than the least round trip. Frames then leave as
+    /// they are encoded, at the controller's rate in the mean [rcs Fig. 10]; what may leave within any time w is what may
+    /// within w and a lead without it. Dummies, the cap and the breaker know of no lead, nor do schemes whose spacing is a rule of its own
+    /// ([`Controller::may_leave_early`](crate::Controller::may_leave_early)).
+    pub lead: Duration,
 }
 
 impl FlowParams {
@@ -64,6 +69,7 @@ impl FlowParams {
             bursty_path: false,
             quick_start: None,
             quantum: Duration::ZERO,
+            lead: Duration::ZERO,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::sack_vector::SackVector;
 use crate::testing::{Path, SIZE, acknowledge, as_scheme, at, made, paper, tell};
 use crate::{Env, ReceiverReport};
 use fairpace_units::Probability;
+use std::collections::VecDeque;
 
 const RTT: Duration = Duration::from_millis(550);
 
@@ -787,6 +788,48 @@ fn tfrc_sp_keeps_its_10_ms_whatever_the_quantum() {
     let all = with(Duration::from_millis(5));
     assert_eq!(all, with(Duration::ZERO));
     assert!(all.len() > 10 && all.iter().all(|(_, n)| *n == 1));
+}
+
+/// The departures of frames of ten packets, one each 100 ms: how long after its frame each packet left, in ms. RTT: 550 ms.
+fn waits(scheme: (&str, &[(&str, &str)]), lead: Duration, frames: usize) -> Vec<f64> {
+    let env = paper();
+    let mut flow = Flow::new(made(scheme.0, scheme.1, &env), FlowParams { lead, ..FlowParams::new(&env) });
+    flow.start(Instant::ZERO, Some(RTT));
+    let (mut now, mut waiting, mut all) = (Instant::ZERO, VecDeque::new(), Vec::new());
+    for frame in 1..=frames {
+        let end = at(0.1 * frame as f64);
+        waiting.extend([now; 10]);
+        while now < end {
+            match flow.poll(now, !waiting.is_empty()) {
+                Transmit::Send(p) => {
+                    flow.on_sent(now, p, SIZE);
+                    all.extend(waiting.pop_front().map(|since: Instant| now.since(since).as_secs_f64() * 1e3));
+                }
+                Transmit::WaitUntil(t) | Transmit::WaitForData(t) => now = t.min(end),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn with_a_lead_frames_leave_as_they_come_until_they_are_a_round_trip_ahead() {
+    // 125 packets/s, one each 8 ms: a frame of ten takes 80 ms of its 100.
+    let fixed: (&str, &[(&str, &str)]) = ("fixed", &[("rate", "125 pkt/s")]);
+    let paced = waits(fixed, Duration::ZERO, 20);
+    assert!(paced.chunks(10).all(|frame| frame.iter().enumerate().all(|(i, w)| (w - 8.0 * i as f64).abs() < 1e-3)));
+    assert_eq!(waits(fixed, Duration::from_millis(500), 20), [0.0; 200]);
+    // 50 packets/s, one each 20 ms: each frame is 100 ms more ahead, until the lead is used up. Packet k leaves at 20 k ms less the lead;
+    // before the end of a second those up to k = 49, 59, 74; and 77 with the round trip of 550 ms, of a lead of a second.
+    let slow: (&str, &[(&str, &str)]) = ("fixed", &[("rate", "50 pkt/s")]);
+    let sent = |lead_ms| waits(slow, Duration::from_millis(lead_ms), 10).len();
+    assert_eq!([0, 200, 500, 1_000].map(sent), [50, 60, 75, 78]);
+}
+
+#[test]
+fn a_scheme_with_a_spacing_of_its_own_has_no_lead() {
+    assert_eq!(waits(("tfrc-sp", &[]), Duration::from_millis(500), 20), waits(("tfrc-sp", &[]), Duration::ZERO, 20));
 }
 
 /// Fifteen seconds end every flow; until then, less and less leaves of all that give way. RCS and RAP have no rule of their own

@@ -32,9 +32,11 @@ pub(crate) struct Delivery {
     pub(crate) replay: usize,
     pub(crate) first_seq: [u64; 2],
     pub(crate) quantum: Duration,
+    pub(crate) lead: Duration,
 }
 
-pub(crate) const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0], quantum: Duration::ZERO };
+pub(crate) const PLAIN: Delivery =
+    Delivery { copies: 1, replay: 0, first_seq: [0, 0], quantum: Duration::ZERO, lead: Duration::ZERO };
 
 /// Feedback of any form.
 #[derive(Clone, Copy)]
@@ -132,7 +134,7 @@ pub(crate) const RTT: Duration = Duration::from_millis(200);
 pub(crate) const WINDOW: usize = 40;
 
 pub(crate) fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
-    let mut flow = setup.flow(|p| (p.first_seq, p.quantum) = (d.first_seq, d.quantum));
+    let mut flow = setup.flow(|p| (p.first_seq, p.quantum, p.lead) = (d.first_seq, d.quantum, d.lead));
     let mut receiver = Receiver::of(flow.controller());
     let rtt = RTT;
     let probes = setup.has_tcp_half();

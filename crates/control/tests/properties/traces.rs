@@ -131,16 +131,18 @@ proptest! {
     }
 
     /// Bytes sent in any RTT-long window: at most the cap's worth and one packet, in every state. With a pacing
-    /// quantum, that of the window and a quantum.
+    /// quantum, that of the window and a quantum; a lead changes nothing of it.
     #[test]
     fn no_window_holds_more_than_the_cap_and_a_packet(
         setup in setup(),
         fates in bursty(),
         quantum in prop_oneof![Just(0_u64), 1..5_001_u64],
+        lead in prop_oneof![Just(0_u64), 1..1_000_u64],
     ) {
         let setup = Setup { env: Env { safety: Safety::Default, ..setup.env }, ..setup };
         let quantum = Duration::from_micros(quantum);
-        let (trace, _) = run(&setup, &fates, Duration::from_secs(6), &Delivery { quantum, ..PLAIN });
+        let lead = Duration::from_millis(lead);
+        let (trace, _) = run(&setup, &fates, Duration::from_secs(6), &Delivery { quantum, lead, ..PLAIN });
         let cap = setup.env.max_rate.as_packets_per_second(SIZE);
         for window in [Duration::from_millis(200), Duration::from_millis(25)] {
             let mut from = 0;

@@ -1,5 +1,6 @@
 //! Whom to send to, and how.
 
+use super::Adaptation;
 use crate::address::{canonical, ip_overhead};
 use crate::tcp_half::TcpConfig;
 use crate::{Buffers, Key, NetError, seal};
@@ -62,6 +63,8 @@ pub struct SendConfig {
     pub codec: Codec,
     /// The TCP half of controllers that have one (`tpba`).
     pub tcp: TcpConfig,
+    /// Who makes the encoder's rate fit the controller's.
+    pub adaptation: Adaptation,
     /// Frames are left in the source while so much waits to leave: for sources that wait. `None`: live ones do not.
     pub queue_limit: Option<Bytes>,
     /// After the end of source or duration, what waits may take so long to leave.
@@ -98,6 +101,7 @@ impl SendConfig {
             buffers: Buffers::default(),
             codec: Codec::Vp8,
             tcp: TcpConfig::default(),
+            adaptation: Adaptation::Encoder,
             queue_limit: None,
             leave_within: Duration::from_secs(3),
             duration: None,
@@ -108,12 +112,13 @@ impl SendConfig {
         }
     }
 
-    /// Whether the peer is one machine, and packets are of a size that can be sent there.
+    /// Whether the peer is one machine, packets are of a size that can be sent there, and the buffer is of a size that can be kept.
     ///
     /// # Errors
     /// [`NetError::Config`] if not.
     pub fn check(&self) -> Result<(), NetError> {
         one_machine(self.peer)?;
+        self.adaptation.check()?;
         let (size, least) = (
             self.session.packet_size,
             SenderConfig { ip_overhead: self.ip_overhead(), ..self.session.clone() }.least_packet_size(),
@@ -173,8 +178,15 @@ impl SendConfig {
     pub(super) fn flow(&self) -> Result<Flow, NetError> {
         let (env, mut controller) = (self.env(), self.controller()?);
         let quick_start = self.quick_start_params(&mut *controller)?;
-        let (breaker, trace, quantum) = (self.breaker, self.trace, self.quantum);
-        Ok(Flow::new(controller, FlowParams { breaker, trace, quantum, quick_start, ..FlowParams::new(&env) }))
+        let (breaker, trace, quantum, lead) = (self.breaker, self.trace, self.quantum, self.adaptation.lead());
+        if !lead.is_zero() && !controller.may_leave_early() {
+            return Err(NetError::Config {
+                field: "adaptation",
+                found: format!("{} for `{}`", self.adaptation.name(), self.scheme),
+                allowed: "encoder or buffer: this controller has a least distance of two packets".to_owned(),
+            });
+        }
+        Ok(Flow::new(controller, FlowParams { breaker, trace, quantum, lead, quick_start, ..FlowParams::new(&env) }))
     }
 
     /// The request; its QS TTLs and nonces are such that nobody can guess them [RFC 4782 §3.4].

@@ -75,6 +75,7 @@ impl Running<'_> {
             peer,
             elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
             validated: self.validated,
+            adaptation: self.config.adaptation,
             stats: *self.session.stats(),
             captures: self.captures.count(),
             flow: *self.session.flow().counters(),

@@ -1,10 +1,11 @@
 //! The reports of a sender: while it runs, and in the end.
 
+use super::Adaptation;
 use crate::{LatenessSummary, NetError, SocketCounters, TcpHalfStats};
 use fairpace_control::feedback::Form;
 use fairpace_control::quick_start::{QsCounters, QsVerdict};
 use fairpace_control::{FlowCounters, FlowEvent};
-use fairpace_rtp::{SenderEvent, SenderStats, fec};
+use fairpace_rtp::{QueueStats, SenderEvent, SenderStats, fec};
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
 use std::net::SocketAddr;
 
@@ -31,8 +32,14 @@ pub struct SendSample {
     pub rto: Duration,
     /// The TCP half's congestion window, segments; `None` without one.
     pub tcp_cwnd: Option<u32>,
+    /// Who makes the encoder's rate fit the controller's.
+    pub adaptation: Adaptation,
     /// Frames and bytes waiting.
     pub queue: (usize, Bytes),
+    /// How long the oldest of these has waited.
+    pub queue_wait: Duration,
+    /// The queue since the beginning.
+    pub queue_stats: QueueStats,
     /// Packets sent, acknowledged, lost since the beginning.
     pub flow: FlowCounters,
 }
@@ -83,6 +90,8 @@ pub struct SendReport {
     pub elapsed: Duration,
     /// The first round trip, and the code point that arrived with it, if the peer said; `None` if it never answered.
     pub validated: Option<(Duration, Option<Dscp>)>,
+    /// Who made the encoder's rate fit the controller's.
+    pub adaptation: Adaptation,
     /// The session's counts.
     pub stats: SenderStats,
     /// Pictures that the source took, from the first frame to the last: those left out, by the encoder or because too much waited, are

@@ -179,6 +179,8 @@ pub(super) const BLACKOUTS: &[Reading] = &[
 pub(super) const VP8: &str = "vp8";
 /// See [`VP8`].
 pub(super) const VP8_WHOLE: &str = "vp8-whole";
+/// Of the pictures, for any encoder.
+pub(super) const FILM: &str = "film";
 const LOSS_1E_2: &str = "loss-1e-2";
 
 /// The encoder and the loss behind S(t).
@@ -205,7 +207,19 @@ pub(super) const ENCODERS: &[Reading] = &[
         "P = 0.01: S(t) is lower, below what an encoder's coarsest pictures take",
     )
     .setting(|s| set_loss(s, 0.01)),
+    Reading::new(
+        FILM,
+        "silent",
+        "§III-F",
+        "five minutes of film with a cut each 2 to 8 s, in the place of a clip of 5.3 s in a loop",
+    ),
     Reading::set("vp8-loss-1e-2", &[VP8, LOSS_1E_2], AT_LOW_RATES),
     Reading::set("vp8-whole-loss-1e-2", &[VP8_WHOLE, LOSS_1E_2], AT_LOW_RATES),
+    Reading::set("film-loss-1e-2", &[FILM, LOSS_1E_2], AT_THE_HARDEST),
+    Reading::set("film-vp8", &[FILM, VP8], AT_THE_HARDEST),
+    Reading::set("film-vp8-loss-1e-2", &[FILM, VP8, LOSS_1E_2], AT_THE_HARDEST),
+    Reading::set("film-vp8-whole", &[FILM, VP8_WHOLE], AT_THE_HARDEST),
+    Reading::set("film-vp8-whole-loss-1e-2", &[FILM, VP8_WHOLE, LOSS_1E_2], AT_THE_HARDEST),
 ];
 const AT_LOW_RATES: &str = "whether an encoder leaves pictures out shows where S(t) is low";
+const AT_THE_HARDEST: &str = "the longest delay is that of the shots that the encoder finds hardest while S(t) is low";

@@ -298,6 +298,7 @@ mod tests {
         let id = ["rcs.fig7-9".to_owned()];
         let with = |factor: f64| {
             let encode = move |_: crate::Encoder,
+                               _: crate::Footage,
                                rates: &[(fairpace_units::Instant, fairpace_units::Rate)],
                                length: fairpace_units::Duration| {
                 let step = fairpace_units::Duration::from_millis(40);
@@ -333,6 +334,9 @@ mod tests {
         assert!(!claim(&obedient, "delay-16mbit").holds, "an obedient encoder fills no buffer: {:?}", obedient.claims);
         // Twice S(t) fills 16 Mbit within a minute at 0.3 Mbit/s and more; then 16 Mbit / S is the delay.
         assert!(!claim(&double, "means-meet").holds && claim(&double, "delay-16mbit").holds, "{:?}", double.claims);
+        // At one rate, the mean of S(t), what is obedient fills the buffer; twice that is too much either way.
+        assert!(claim(&obedient, "one-rate-delays-more").holds, "{:?}", obedient.claims);
+        assert!(claim(&double, "one-rate-delays-more").measured.unwrap() < 2.0, "{:?}", double.claims);
         for outcome in [&obedient, &double] {
             assert!(claim(outcome, "no-buffer-no-delay").holds);
         }

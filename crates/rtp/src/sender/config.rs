@@ -42,6 +42,8 @@ pub struct SenderConfig {
     /// A frame that has waited longer than this is dropped. [`Duration::MAX`]: never. `None`: three fifths of the
     /// play-out delay; the queues of the path take the rest.
     pub max_queue_delay: Option<Duration>,
+    /// At most this much media waits, whatever its age; a frame for which there is no room is dropped, with all that refer to it.
+    pub max_queue: Bytes,
     /// Keep media and send it again when asked [RFC 4588].
     pub retransmission: bool,
     /// Send repair packets [RFC 8627] where sending again would come too late, to a receiver that knows them
@@ -82,6 +84,7 @@ impl Default for SenderConfig {
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
             max_queue_delay: None,
+            max_queue: MOST_QUEUED,
             retransmission: false,
             fec: false,
             playout: Duration::from_millis(700),
@@ -126,6 +129,8 @@ pub struct Frame {
     pub key: bool,
 }
 
+/// More media than this is not worth waiting for: at 1 Mbit/s these are two minutes.
+pub const MOST_QUEUED: Bytes = Bytes::new(16 << 20);
 /// The packet size that every IPv4 host must take [RFC 791 §3.1], in pieces if need be.
 pub const LEAST_PATH_MTU: Bytes = Bytes::new(576);
 /// The packet size that every IPv6 path carries [RFC 8200 §5].

@@ -48,7 +48,7 @@ pub enum SenderEvent {
     PacketSize(Bytes),
     /// A Quick-Start request is settled like this.
     QuickStart(QsVerdict),
-    /// That many frames were dropped because the queue was too old.
+    /// That many frames were dropped because the queue was too old, or full.
     FramesDropped(u64),
     /// The session is over.
     Stopped(StopReason),
@@ -78,6 +78,17 @@ pub struct RejectedFeedback {
     pub measured: u64,
 }
 
+/// The queue between encoder and network, since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct QueueStats {
+    /// The most that waited: k(t) at its highest [rcs §III-F].
+    pub fullest: Bytes,
+    /// The longest that a packet waited, from the encoder on: d(t) at its highest.
+    pub longest_wait: Duration,
+    /// Media dropped.
+    pub dropped: Bytes,
+}
+
 /// The counts of a sending session.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct SenderStats {
@@ -91,8 +102,10 @@ pub struct SenderStats {
     pub rejected: RejectedFeedback,
     /// Frames handed in.
     pub frames: u64,
-    /// Frames dropped because the queue was too old.
+    /// Frames dropped because the queue was too old, or full.
     pub frames_dropped: u64,
+    /// The queue between encoder and network.
+    pub queue: QueueStats,
     /// Key frames asked for by the peer.
     pub key_frame_requests: u64,
     /// Packets asked for again by the peer.

@@ -8,7 +8,7 @@ use crate::header_ext::Extensions;
 use crate::packet::{self, Packet};
 use crate::rtcp::Nack;
 use crate::secret::Purpose;
-use crate::send_queue::SendQueue;
+use crate::send_queue::{Chunk, SendQueue};
 use crate::sent::{Stream, Streams};
 use crate::{Secret, What, dummy, fec, rtx, vp8};
 use fairpace_control::{Flow, packet_pair};
@@ -60,10 +60,11 @@ impl<'a> Stamping<'a> {
     }
 }
 
-/// The data that was dropped because the queue was too old.
+/// The data that was dropped because the queue was too old, or full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drops {
     pub(super) frames: u64,
+    pub(super) bytes: u64,
     /// The encoder is to give a key frame, and has not been asked for one.
     pub(super) ask_for_key: bool,
 }
@@ -118,6 +119,7 @@ impl MediaOut {
                 config.codec,
                 max_payload(config, false),
                 config.max_queue_delay(config.playout),
+                usize::try_from(config.max_queue.get()).unwrap_or(usize::MAX),
                 first_picture,
             ),
             repair: Repair::default(),
@@ -165,7 +167,7 @@ impl MediaOut {
         let (dropped, wants_key) = self.queue.take_dropped();
         let ask_for_key = wants_key && !self.asked_for_key;
         self.asked_for_key |= ask_for_key;
-        Drops { frames: dropped.frames, ask_for_key }
+        Drops { frames: dropped.frames, bytes: dropped.bytes, ask_for_key }
     }
 
     /// Drops what is too old, at a rate of `rate` on the wire.
@@ -192,6 +194,11 @@ impl MediaOut {
     /// Frames and bytes waiting.
     pub(super) fn waiting(&self) -> (usize, usize) {
         self.queue.len()
+    }
+
+    /// Since when the oldest frame waits.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        self.queue.waits_since()
     }
 
     /// The part of `target` for the encoder's bitstream: see [`super::SenderSession::media_rate`]; of `target` no more than `share`.
@@ -241,13 +248,13 @@ impl MediaOut {
         dummy::emit(&header, len as usize, out);
     }
 
-    /// The next packet of the oldest frame; gives whether it is that frame's last, `None` if there is no frame.
+    /// The next packet of the oldest frame; `None` if there is no frame.
     pub(super) fn write_media(
         &mut self,
         stamping: &Stamping<'_>,
         config: &SenderConfig,
         out: &mut Vec<u8>,
-    ) -> Option<bool> {
+    ) -> Option<Chunk> {
         let chunk = self.queue.peek()?;
         let header = stamping.header(&self.streams.media, chunk.timestamp, chunk.marker);
         out.clear();
@@ -263,7 +270,7 @@ impl MediaOut {
         if config.retransmission {
             self.repair.keep(self.streams.media.count, &chunk, payload, stamping.now);
         }
-        Some(chunk.marker)
+        Some(chunk)
     }
 
     /// The oldest packet that was asked for again; `false` if there is none.

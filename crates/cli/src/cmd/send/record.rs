@@ -5,7 +5,7 @@ use crate::stats::Stats;
 use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_control::{FlowCounters, KindCounters, QsVerdict};
-use fairpace_net::send::{QuickStartReport, SendConfig, SendEnd, SendObserver, SendReport, SendSample};
+use fairpace_net::send::{Adaptation, QuickStartReport, SendConfig, SendEnd, SendObserver, SendReport, SendSample};
 use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Duration, Instant, format_duration, format_rate};
 use serde_json::{Value, json};
@@ -107,6 +107,11 @@ fn stats_line(name: Option<&str>, s: &SendSample) -> Value {
         "rto_ms": ms(s.rto),
         "queue_frames": s.queue.0,
         "queue_bytes": s.queue.1.get(),
+        "queue_wait_ms": ms(s.queue_wait),
+        "adaptation": s.adaptation.name(),
+        "fullest_queue_bytes": s.queue_stats.fullest.get(),
+        "longest_wait_ms": ms(s.queue_stats.longest_wait),
+        "dropped_bytes": s.queue_stats.dropped.get(),
         "sent_packets": s.flow.data.sent,
         "sent_bytes": s.flow.data.sent_bytes.get(),
         "acknowledged_packets": s.flow.data.acked,
@@ -145,6 +150,16 @@ pub(super) fn summary(out: &mut (impl std::io::Write + ?Sized), r: &SendReport) 
             tcp.algorithm, r.switches, tcp.retransmitted, tcp.idle.shrunk, tcp.idle.periods
         )?;
     }
+    let queue = &r.stats.queue;
+    writeln!(
+        out,
+        "adaptation {}: {}; at most {} waited, {} the longest, {} were dropped",
+        r.adaptation.name(),
+        r.adaptation.about(),
+        queue.fullest,
+        format_duration(queue.longest_wait),
+        queue.dropped,
+    )?;
     Ok(writeln!(
         out,
         "frames: {} pictures taken, {} of them not encoded, {} dropped before sending; packets left late by p50 {}, p99 {}",
@@ -169,6 +184,26 @@ fn quick_start(q: &QuickStartReport, options: u64) -> Value {
         "unanswered": q.counters.unanswered, "dropped": q.counters.dropped, "stripped": q.counters.stripped,
         "unknown": q.counters.unknown, "bad_ttl": q.counters.bad_ttl, "bad_rate": q.counters.bad_rate,
         "bad_nonce": q.counters.bad_nonce, "reports": q.counters.reports,
+    })
+}
+
+/// The architecture, with its buffer's use.
+fn adaptation(r: &SendReport) -> Value {
+    let (queue, size) = (
+        &r.stats.queue,
+        match r.adaptation {
+            Adaptation::Buffer { rate, size } => Some((rate, size)),
+            Adaptation::Encoder | Adaptation::Unbuffered => None,
+        },
+    );
+    json!({
+        "who": r.adaptation.name(),
+        "encoder_rate_bps": size.map(|(rate, _)| rate.as_bps()),
+        "buffer_bytes": size.map(|(_, size)| size.get()),
+        "fullest_bytes": queue.fullest.get(),
+        "longest_wait_ms": queue.longest_wait.as_secs_f64() * 1e3,
+        "dropped_bytes": queue.dropped.get(),
+        "left_bytes": r.left_behind.get(),
     })
 }
 
@@ -209,6 +244,7 @@ pub(super) fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value 
         })),
         "feedback": { "form": r.feedback_form.name(), "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "quick_start": r.quick_start.map(|q| quick_start(&q, r.socket.options)),
+        "adaptation": adaptation(r),
         "pictures": r.captures,
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,
