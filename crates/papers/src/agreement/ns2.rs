@@ -15,7 +15,7 @@ use fairpace_lab::study::Case;
 use fairpace_report::{Axis, Chart, Series, Style, Table as Shown};
 use std::collections::BTreeMap;
 
-/// The seeds of each row; the tables have three or five.
+/// The seeds of each row; the tables have three to a hundred.
 const SEEDS: usize = 16;
 /// The same for the longer runs.
 const FEWER: usize = 8;
