@@ -246,6 +246,31 @@ fn series_in_a_file_of_their_own_are_those_of_the_folder_which_has_none_then() {
 }
 
 #[test]
+fn outputs_that_would_be_written_over_each_other_are_refused_before_anything_runs() {
+    let (dir, file) = scenario("meeting", GOOD);
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (out, rows, other) = (path("out"), path("rows.csv"), path("other.csv"));
+    let refused = |args: &[&str], said: &str| {
+        let ran = run(args);
+        let found = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{args:?}: {found}");
+        assert!(found.contains(said) && found.contains("hint: "), "{args:?}: {found}");
+    };
+    refused(&["run", &file, "--out", &out, "--pcap", &rows, "--series", &rows], "name the same file");
+    assert!(!dir.join("rows.csv").exists() && !dir.join("out").exists());
+    assert_eq!(run(&["run", &file, "--out", &out]).status.code(), Some(0));
+    let series = || std::fs::read(dir.join("out/series.csv")).unwrap();
+    let before = series();
+    for (option, name) in [("--series", "out/series.csv"), ("--pcap", "out/flows.csv")] {
+        refused(&["run", &file, "--out", &out, option, &path(name), "--force"], "is in the folder of the results");
+    }
+    refused(&["run", &file, "--out", &out, "--series", &rows], "has the rows of series already");
+    assert!(series() == before && !dir.join("rows.csv").exists());
+    assert_eq!(run(&["run", &file, "--out", &out, "--series", &other, "--force"]).status.code(), Some(0));
+    assert!(std::fs::read(&other).unwrap() == before);
+}
+
+#[test]
 fn an_interrupted_run_keeps_what_it_has_and_says_so() {
     // An hour of a hundred flows takes far longer than the second after which it is interrupted.
     let body = GOOD

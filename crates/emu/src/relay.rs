@@ -62,9 +62,9 @@ use world::{Marks, World};
 /// A cell has room for so many clients: each has a socket, and each change a plan for all.
 pub const MOST_PLACES: usize = 64;
 
-/// Stays of clients that a report has: the last so many.
+/// Stays of clients that a report has at most; where one more comes, the older half goes.
 const MOST_VISITS: usize = 10_000;
-/// Samples that a report has: those of a day at one per second.
+/// Samples that a report has at most, as the stays: those of half a day to a day at one per second.
 const MOST_SAMPLES: usize = 86_400;
 
 /// How a relay ended and what it saw.

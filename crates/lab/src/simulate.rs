@@ -4,7 +4,6 @@ use crate::metrics::RunSummary;
 use crate::pool::Hooks;
 use crate::series;
 use crate::study::store::StoreError;
-
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config};
 use fairpace_sim::{Network, Observer, PacketEvent, PcapWriter, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};

@@ -147,6 +147,7 @@ impl Soon {
         }
         self.set(number, entry);
         self.len += 1;
+        self.until = self.get(self.len - 1).at;
     }
 }
 
@@ -700,6 +701,42 @@ mod tests {
             expected = upcoming.map(|[next, _]| next);
         }
         assert!(set.is_empty());
+    }
+
+    /// More events before the last of those that are kept apart than there is room for, and then one behind the last.
+    #[test]
+    fn bursts_between_the_next_events_come_in_order() {
+        let at = Instant::from_nanos;
+        let mut set = EventSet::default();
+        (0..=8).for_each(|n| set.push(at(n * 1_000_000), n as u32));
+        assert_eq!(pop(&mut set, EventSet::take_ahead), Some((at(0), 0)));
+        (0..8).for_each(|n| set.push(at(500_000), 100 + n));
+        set.push(at(7_500_000), 200);
+        set.push(at(7_200_000), 201);
+        let order: Vec<_> =
+            std::iter::from_fn(|| pop(&mut set, EventSet::take_ahead)).map(|(_, target)| target).collect();
+        assert_eq!(order, [100, 101, 102, 103, 104, 105, 106, 107, 1, 2, 3, 4, 5, 6, 7, 201, 200, 8]);
+        for seed in 0..200 {
+            let mut random = RandomStream::named(seed, "bursts");
+            let (mut set, mut list) = (EventSet::default(), std::collections::BTreeSet::new());
+            let (mut now, mut order) = (0, 0_u32);
+            for step in 0..2_000 {
+                let burst = if step < 1_500 { random.below(14) } else { 0 };
+                for _ in 0..burst {
+                    let spread = [10, 1_000, 1_000_000][random.below(3) as usize];
+                    let time = now + random.below(spread);
+                    order += 1;
+                    set.push(at(time), order);
+                    list.insert((time, order));
+                }
+                for _ in 0..random.below(13) {
+                    let expected = list.pop_first();
+                    let found = pop(&mut set, EventSet::take_ahead);
+                    assert_eq!(found, expected.map(|(time, order)| (at(time), order)), "seed {seed}, step {step}");
+                    now = expected.map_or(now, |(time, _)| time);
+                }
+            }
+        }
     }
 
     /// By definition: a sorted list. Times from dense to sparse, so that wheel, heap, equal times,

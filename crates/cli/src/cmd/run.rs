@@ -39,6 +39,8 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     }
     let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some(), args.results.quiet)?;
     check_world(args)?;
+    let dir = folder_of(&args.results, &scenario.name);
+    refuse_meeting(args, &dir)?;
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
@@ -47,7 +49,6 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     for file in [&args.pcap, &args.series].into_iter().flatten() {
         writable(file, args.results.force)?;
     }
-    let dir = folder_of(&args.results, &scenario.name);
     outputs::refuse_others_link(&dir)?;
     let (world, manifest) = match args.world {
         World::Sim => (SIMULATED, provenance.manifest()),
@@ -97,6 +98,38 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     tell_stillness(args.results.quiet, &scenario, [&set]);
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(set.interrupted)
+}
+
+/// Refuses outputs that would be written over each other: two in one file, one among the files of the results, or rows that lie in the folder
+/// already and would leave it.
+fn refuse_meeting(args: &Run, dir: &Path) -> Outcome {
+    let place = |file: &Path| {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((parent.canonicalize().ok()?, file.file_name()?.to_owned()))
+    };
+    let outputs = [("--pcap", &args.pcap), ("--series", &args.series)];
+    let mut places = Vec::new();
+    for (option, file) in outputs {
+        let Some(file) = file else { continue };
+        let Some(found) = place(file) else { continue };
+        if dir.canonicalize().is_ok_and(|dir| dir == found.0) {
+            let within = format!("`{option} {}` is in the folder of the results", file.display());
+            return Err(Failure::usage(within).hint("name a file elsewhere: the folder has names of its own"));
+        }
+        places.push(found);
+    }
+    if let [one, other] = &places[..]
+        && one == other
+    {
+        return Err(Failure::usage("`--pcap` and `--series` name the same file").hint("give each a file of its own"));
+    }
+    if args.series.is_some() && !args.results.force && dir.join("series.csv").exists() {
+        let has = format!("`{}` has the rows of series already", dir.display());
+        return Err(
+            Failure::usage(has).hint("another folder (--out), or --force, which leaves the head of `series.csv` there")
+        );
+    }
+    Ok(())
 }
 
 /// The manifest of runs in real time, which IPv4 and IPv6 decide, too.

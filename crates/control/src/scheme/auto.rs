@@ -46,7 +46,7 @@
 //!
 //! - The round trip is the sender's own measurement, less the delay that the receiver says it held an ACK back. One that
 //!   overstates that delay hides a part of a queue; `docs/sim/liars.md` has what each lie gains, less than a fifth. One that holds
-//!   reports back unevenly makes J larger, and hides no more than that.
+//!   reports back unevenly, by H at most, makes J up to H, and may hide a queue of 2 H more; no lie of the tables does.
 //! - The start is GCC's 300 kbit/s, unless the flow has a start rate, or W_init per RTT if that is more.
 //!
 //! # Not implemented

@@ -8,8 +8,8 @@ use fairpace_units::{Bounds, Duration, Instant, Rate};
 
 /// Packets in a row that find a queue, before one is believed: a burst of somebody's passes between them.
 const IN_A_ROW: u32 = 5;
-/// Waiting counts beyond so many times the path's jitter. A delay that is uniform from 0 to D has a jitter of D / 3, so that no packet
-/// of it finds a queue of 15 ms up to D = 45 ms.
+/// Waiting counts beyond so many times the path's jitter. A delay that is uniform from 0 to D has a jitter of D / 3 in the mean, with which no
+/// packet of it finds a queue up to D = 45 ms.
 const JITTERS: u32 = 2;
 /// The part of the delivered rate that remains when a queue stands [draft-ietf-rmcat-gcc-02 §5.5].
 const AFTER_QUEUE: f64 = 0.85;
