@@ -115,7 +115,7 @@ fn files_that_are_written_whole_find_the_disk_full_too() {
     let link = "duration = \"2 s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"40 ms\"\n[[flows]]\ncontroller = \"rap\"\n";
     std::fs::write(&scenario, link).unwrap();
     let path = |p: PathBuf| p.to_str().unwrap().to_owned();
-    let (scenario, results) = (path(scenario), path(dir.join("results")));
+    let (scenario, results, others) = (path(scenario), path(dir.join("results")), path(dir.join("others")));
     let file = |name: &str| path(disk.join(name));
     let (pcap, sdp, offer, page) = (file("x.pcapng"), file("x.sdp"), file("o.sdp"), file("x.html"));
     let series = file("x.csv");
@@ -127,7 +127,7 @@ fn files_that_are_written_whole_find_the_disk_full_too() {
     for (args, code) in [
         (vec!["run", &scenario, "--quiet", "--out", &results], 0),
         (vec!["run", &scenario, "--quiet", "--out", &results, "--pcap", &pcap], 1),
-        (vec!["run", &scenario, "--quiet", "--out", &results, "--series", &series], 1),
+        (vec!["run", &scenario, "--quiet", "--out", &others, "--series", &series], 1),
         (vec!["report", &results, "--out", &page], 1),
         (vec!["receive", "0", "-4", "--forward", "127.0.0.1:9", "--sdp", &sdp], 1),
         (vec!["receive", "0", "-4", "--feedback-form", "rtp-tfrc", "--offer", &offer], 1),
