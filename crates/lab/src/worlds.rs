@@ -3,42 +3,57 @@
 use crate::run::RunSet;
 use crate::stats::Estimate;
 use crate::summary::{GroupMetric, Metric};
-use fairpace_scenario::{Capacity, Count, FlowSpec, Scenario, ScenarioError, Time};
+use fairpace_scenario::controllers::has_tcp;
+use fairpace_scenario::{Capacity, Count, FlowSpec, Scenario, ScenarioError, TcpKind, Time};
 use fairpace_units::Duration;
 use serde::Serialize;
 
-/// A scenario with its TCP as the kernel has it in real time, and the changes in words: the kernel's "reno" repairs losses as
-/// NewReno does, recovery is Linux's ([`TcpSpec::linux`](fairpace_scenario::TcpSpec)), SACK is on for all connections if for one, the first window is ten
-/// segments, the clock is exact; and the settings of the first TCP flow are those of all.
+/// A scenario with its TCP as the kernel has it in real time, the TCP half of a flow that has one too, and the changes in words: the kernel's "reno"
+/// repairs losses as NewReno does, recovery is Linux's ([`TcpSpec::linux`](fairpace_scenario::TcpSpec)), SACK is on for all connections if for one, the
+/// first window is ten segments, the clock is exact; and the settings of the first TCP flow are those of all.
 ///
 /// # Errors
 /// The changed scenario is refused, which is a bug.
 pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), ScenarioError> {
     let mut changes = Vec::new();
     let is_tcp = |f: &FlowSpec| f.controller.starts_with("tcp-");
-    let sack =
-        scenario.flows.iter().any(|f| !["tcp-reno", "tcp-newreno"].contains(&f.controller.as_str()) && is_tcp(f));
-    let first = scenario.flows.iter().find(|f| is_tcp(f)).and_then(|f| f.tcp.clone()).unwrap_or_default();
-    let restarts = scenario
-        .flows
-        .iter()
-        .filter(|f| is_tcp(f))
-        .all(|f| f.tcp.as_ref().and_then(|t| t.restart_after_idle) != Some(false));
+    let has_half = |f: &FlowSpec| has_tcp(&f.controller);
+    let speaks_tcp = |f: &FlowSpec| is_tcp(f) || has_half(f);
+    let has_sack = |f: &FlowSpec| match has_half(f) {
+        true => f.tcp.as_ref().and_then(|t| t.variant) == Some(TcpKind::Sack),
+        false => is_tcp(f) && !["tcp-reno", "tcp-newreno"].contains(&f.controller.as_str()),
+    };
+    let sack = scenario.flows.iter().any(has_sack);
+    let first = scenario.flows.iter().find(|f| speaks_tcp(f)).and_then(|f| f.tcp.clone()).unwrap_or_default();
+    // A half keeps its window while it is idle, unless the scenario says otherwise.
+    let restarts = scenario.flows.iter().filter(|f| speaks_tcp(f)).all(|f| {
+        let said = f.tcp.as_ref().and_then(|t| t.restart_after_idle);
+        said.unwrap_or(!has_half(f))
+    });
+    let why = if sack {
+        "SACK is on for all of the run's connections"
+    } else {
+        "the kernel's Reno stays in recovery as NewReno does"
+    };
     let modified = scenario.modify(|s| {
-        for flow in s.flows.iter_mut().filter(|f| is_tcp(f)) {
-            let to = match flow.controller.as_str() {
-                "tcp-reno" | "tcp-newreno" if sack => "tcp-sack",
-                "tcp-reno" => "tcp-newreno",
-                _ => flow.controller.as_str(),
-            };
-            if to != flow.controller {
-                let why = if sack {
-                    "SACK is on for all of the run's connections"
-                } else {
-                    "the kernel's Reno stays in recovery as NewReno does"
+        for flow in s.flows.iter_mut().filter(|f| speaks_tcp(f)) {
+            if has_half(flow) {
+                let to = if sack { TcpKind::Sack } else { TcpKind::Newreno };
+                let tcp = flow.tcp.get_or_insert_default();
+                if tcp.variant != Some(to) {
+                    changes.push(format!("flow {}: `tcp.variant` is `{to}` here, since {why}", flow.name));
+                    tcp.variant = Some(to);
+                }
+            } else {
+                let to = match flow.controller.as_str() {
+                    "tcp-reno" | "tcp-newreno" if sack => "tcp-sack",
+                    "tcp-reno" => "tcp-newreno",
+                    _ => flow.controller.as_str(),
                 };
-                changes.push(format!("flow {}: `{}` is `{to}` here, since {why}", flow.name, flow.controller));
-                flow.controller = to.to_owned();
+                if to != flow.controller {
+                    changes.push(format!("flow {}: `{}` is `{to}` here, since {why}", flow.name, flow.controller));
+                    flow.controller = to.to_owned();
+                }
             }
             let tcp = flow.tcp.get_or_insert_default();
             let before = tcp.clone();
@@ -47,7 +62,7 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                 (Some(Time::seconds(1.0)), Some(Time::seconds(120.0)), Some(Time::seconds(0.0)));
             (tcp.limited_transmit, tcp.linux) = (None, Some(true));
             (tcp.min_rto, tcp.dup_threshold, tcp.ecn) = (first.min_rto.clone(), first.dup_threshold, first.ecn);
-            tcp.restart_after_idle = (!restarts).then_some(false);
+            tcp.restart_after_idle = Some(restarts);
             let told = [
                 ("initial_window", before.initial_window.is_some_and(|n| n != Count::new(10)), "10"),
                 ("initial_ssthresh", before.initial_ssthresh.is_some(), "the kernel's"),
@@ -192,6 +207,26 @@ mod tests {
             assert!(told.iter().any(|t| t.contains(wanted)), "{wanted}: {told:?}");
         }
         assert_eq!(told.len(), 3);
+    }
+
+    #[test]
+    fn the_tcp_half_of_a_flow_is_simulated_as_the_kernels_too() {
+        let both =
+            "[[flows]]\nname = \"a\"\ncontroller = \"tpba\"\n[[flows]]\nname = \"b\"\ncontroller = \"tcp-sack\"\n";
+        let (both, told) = as_the_kernel(&scenario(both)).unwrap();
+        let [half, tcp] = [0, 1].map(|i| both.flows[i].tcp.clone().unwrap());
+        assert_eq!(
+            (half.variant, half.linux, half.initial_window),
+            (Some(TcpKind::Sack), Some(true), Some(Count::new(10)))
+        );
+        // The kernel keeps the windows of all connections while they are idle, since the half's is kept.
+        assert_eq!((half.restart_after_idle, tcp.restart_after_idle), (Some(false), Some(false)));
+        assert!(told.len() == 1 && told[0].contains("a: `tcp.variant` is `sack` here"), "{told:?}");
+        let alone = "[[flows]]\nname = \"a\"\ncontroller = \"tpba\"\ntcp = { restart_after_idle = true }\n";
+        let (alone, told) = as_the_kernel(&scenario(alone)).unwrap();
+        let half = alone.flows[0].tcp.clone().unwrap();
+        assert_eq!((half.variant, half.restart_after_idle), (Some(TcpKind::Newreno), Some(true)));
+        assert!(told.len() == 1 && told[0].contains("`tcp.variant` is `newreno` here"), "{told:?}");
     }
 
     #[test]

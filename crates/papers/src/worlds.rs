@@ -4,13 +4,14 @@
 //! The bound of 10 % is ours. In the simulator a number is the mean over twenty seeds; in real time, where a run takes as
 //! long as it lasts, over three.
 
-use crate::builtin::{base, with};
+use crate::builtin::{base, ours, with};
 use crate::figure::{curve, point, table, text, with_doubts};
 use crate::{Bench, Bound, Effort, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::run::SeedRun;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS, jain_index, mean, short};
 use fairpace_lab::study::{Case, Job, Measure, QUICK_SEEDS, Sampling, Study};
+use fairpace_lab::worlds::as_the_kernel;
 use fairpace_report::{Axis, Chart, Section, Series, Style};
 use fairpace_scenario::{Count, FlowSpec, Record, Scenario, SourceKind, SourceSpec, Time};
 use serde::{Deserialize, Serialize};
@@ -180,16 +181,18 @@ fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> R
     let here: Vec<Pairing> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
     let there: Vec<Pairing> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
     let effort = bench.effort();
-    let study = |places: &[Pairing], seeds: usize| {
+    let study = |places: &[Pairing], seeds: usize, change: fn(Scenario) -> Scenario| {
         let case = |(scheme, rival): &Pairing| {
-            Case::new(format!("{scheme} beside {}", rival.key), 0.0, scenario(e, effort, scheme, *rival))
+            Case::new(format!("{scheme} beside {}", rival.key), 0.0, change(scenario(e, effort, scheme, *rival)))
         };
         let (cases, sampling) = (places.iter().map(case).collect(), Sampling::Count(seeds));
         Study { name: e.id.to_owned(), measure: MEASURE, cases, sampling }
     };
+    // TCP, and the TCP half of `tpba`, as the kernel has them in real time.
+    let kernels = |s: Scenario| as_the_kernel(&s).unwrap_or_else(|e| ours(&e)).0;
     // Those in real time first: how long they take is asked for before anything is run.
-    let slow = study(&there, emulated).run(bench)?;
-    let fast = study(&here, simulated).simulate(bench)?;
+    let slow = study(&there, emulated, |s| s).run(bench)?;
+    let fast = study(&here, simulated, kernels).simulate(bench)?;
     let runs = fast.cells.into_iter().chain(slow.cells).map(|cell| cell.runs);
     let pair = |((scheme, rival), runs): (Pairing, Vec<Rc<RunStats>>)| Pair { scheme, rival, runs };
     let mut all: Vec<Pair> = here.into_iter().chain(there).zip(runs).map(pair).collect();

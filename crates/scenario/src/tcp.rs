@@ -171,6 +171,17 @@ impl TcpKind {
     }
 }
 
+impl std::fmt::Display for TcpKind {
+    /// As a scenario writes it: `reno`, `newreno`, `sack`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TcpKind::Reno => "reno",
+            TcpKind::Newreno => "newreno",
+            TcpKind::Sack => "sack",
+        })
+    }
+}
+
 /// TCP's parameters: the simulator's defaults, and what the scenario says.
 pub(crate) fn params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
     let variant = match controller {
