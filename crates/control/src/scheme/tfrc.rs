@@ -256,8 +256,9 @@ impl Tfrc {
         let small = params.small_packets.is_some();
         let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
         let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
-        let TfrcParams { rfc, equation, smoothing, first_timer, .. } = params;
-        let mut sender = Sender::new(SenderParams { rfc, equation, smoothing, first_timer, mss, min, max }, mss);
+        let TfrcParams { rfc, equation, smoothing, first_timer, rfc3390_window, .. } = params;
+        let sender = SenderParams { rfc, equation, smoothing, first_timer, rfc3390_window, mss, min, max };
+        let mut sender = Sender::new(sender, mss);
         if params.first_packet {
             sender.begin_at(env.packet_size.as_f64());
         }

@@ -63,7 +63,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("mrp", &[("one_per_rtt", "off")]),
     ("mrp", &[("p_over", "run"), ("ecn", "on")]),
     ("tfrc", &[("ecn", "on"), ("discounting", "on"), ("outage", "rfc")]),
-    ("tfrc", &[("rfc", "3448"), ("equation", "modified"), ("smoothing", "off")]),
+    ("tfrc", &[("rfc", "3448"), ("equation", "modified"), ("smoothing", "off"), ("w_init", "rfc3390")]),
     ("tfrc", &[("measured_by", "receiver"), ("equation", "simple")]),
     ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("t_gran", "10 ms")]),
     ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("qs_validation", "next")]),

@@ -97,6 +97,14 @@ const FIRST_TIMER: ParamInfo = ParamInfo {
     doc: "the no-feedback timer before the first RTT; `3 s` is what TCP had (RFC 2988)",
 };
 
+const W_INIT: ParamInfo = ParamInfo {
+    name: "w_init",
+    symbol: "W_init",
+    default: "rfc",
+    allowed: &[Allowed::Words(&["rfc", "rfc3390"])],
+    doc: "`rfc3390`: with `rfc = 3448` too the first RTT has the window of RFC 3390, as in ns-2, not one packet",
+};
+
 const QS_WAIT: ParamInfo = ParamInfo {
     name: "qs_wait",
     symbol: "",
@@ -136,6 +144,7 @@ pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     ECN,
     T_GRAN,
     FIRST_TIMER,
+    W_INIT,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -164,6 +173,7 @@ pub(super) const PARAMS_SP: &[ParamInfo] = &[
         doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
     },
     FIRST_TIMER,
+    W_INIT,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -194,6 +204,8 @@ pub struct TfrcParams {
     pub t_gran: Duration,
     /// The no-feedback timer before the first RTT.
     pub first_timer: Duration,
+    /// With RFC 3448 too the first rate is W_init/R.
+    pub rfc3390_window: bool,
     pub qs_wait: bool,
     pub qs_validation: Until,
     /// The first report after a Quick-Start rate lowers X to X_recv.
@@ -222,6 +234,7 @@ impl TfrcParams {
             ecn: s.flag("ecn")?,
             t_gran: s.duration("t_gran")?,
             first_timer: s.duration("first_timer")?,
+            rfc3390_window: s.choice("w_init", &[("rfc", false), ("rfc3390", true)])?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             qs_received: s.choice("qs_limit", &[("twice", false), ("received", true)])?,

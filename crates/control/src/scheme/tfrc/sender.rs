@@ -101,6 +101,7 @@ pub(crate) struct SenderParams {
     pub(crate) smoothing: bool,
     /// The no-feedback timer before any RTT is known: 2 s [RFC 5348 §4.2].
     pub(crate) first_timer: Duration,
+    pub(crate) rfc3390_window: bool,
     /// The largest segment, bytes: W_init is made of it.
     pub(crate) mss: f64,
     /// The flow's limits, bytes per second.
@@ -230,11 +231,11 @@ impl Sender {
     }
 
     /// W_init / R, also the recover_rate [RFC 5348 §4.2, §4.4]; one packet per RTT before
-    /// [RFC 3448 §4.3].
+    /// [RFC 3448 §4.3], unless `w_init` has it otherwise.
     pub(crate) fn initial_rate(&self) -> f64 {
         let w_init = match self.params.rfc {
-            Rfc::Rfc5348 => initial_window(self.params.mss),
-            Rfc::Rfc3448 => self.s,
+            Rfc::Rfc3448 if !self.params.rfc3390_window => self.s,
+            Rfc::Rfc5348 | Rfc::Rfc3448 => initial_window(self.params.mss),
         };
         self.share * w_init / self.r_s
     }

@@ -13,9 +13,13 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
+fn params(rfc: Rfc, equation: Equation) -> SenderParams {
+    let first_timer = ms(2_000);
+    SenderParams { rfc, equation, smoothing: false, first_timer, rfc3390_window: false, mss: S, min: 1e-3, max: 1e9 }
+}
+
 fn sender_by(rfc: Rfc, equation: Equation) -> Sender {
-    let params = SenderParams { rfc, equation, smoothing: false, first_timer: ms(2_000), mss: S, min: 1e-3, max: 1e9 };
-    Sender::new(params, S)
+    Sender::new(params(rfc, equation), S)
 }
 
 fn sender() -> Sender {
@@ -462,6 +466,18 @@ fn rfc_3448_starts_with_one_packet_per_rtt() {
     let mut t = sender_by(Rfc::Rfc3448, Equation::Tfrc);
     t.start(at(0), Some(ms(100)));
     assert_eq!(t.x(), 1_460.0);
+}
+
+/// ns-2's `rate_init_option_ 2`: 4380 / 0.1, whatever the first reports say was received.
+#[test]
+fn rfc_3448_may_start_with_the_window_of_rfc_3390() {
+    let mut t = Sender::new(SenderParams { rfc3390_window: true, ..params(Rfc::Rfc3448, Equation::Tfrc) }, S);
+    t.start(at(0), None);
+    assert_eq!(t.x(), 1_460.0);
+    t.on_feedback(at(100), &report(1_460.0, 0.0));
+    assert_near!(t.x(), 43_800.0);
+    t.on_feedback(at(200), &report(43_800.0, 0.0));
+    assert_near!(t.x(), 87_600.0);
 }
 
 /// [RFC 3448 §4.3]: min(X_calc, 2 X_recv), data-limited or not.
