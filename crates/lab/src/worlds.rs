@@ -60,7 +60,7 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
             (tcp.initial_window, tcp.initial_ssthresh, tcp.send_jitter) = (Some(Count::new(10)), None, None);
             (tcp.initial_rto, tcp.max_rto, tcp.tick) =
                 (Some(Time::seconds(1.0)), Some(Time::seconds(120.0)), Some(Time::seconds(0.0)));
-            (tcp.limited_transmit, tcp.linux) = (None, Some(true));
+            (tcp.limited_transmit, tcp.linux, tcp.ns2) = (None, Some(true), None);
             (tcp.min_rto, tcp.dup_threshold, tcp.ecn) = (first.min_rto.clone(), first.dup_threshold, first.ecn);
             tcp.restart_after_idle = Some(restarts);
             let told = [
@@ -70,6 +70,7 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                 ("initial_rto", before.initial_rto.is_some() && before.initial_rto != tcp.initial_rto, "1 s"),
                 ("max_rto", before.max_rto.is_some() && before.max_rto != tcp.max_rto, "120 s"),
                 ("tick", before.tick.is_some() && before.tick != tcp.tick, "an exact clock's"),
+                ("ns2", before.ns2 == Some(true), "off"),
                 ("limited_transmit", before.limited_transmit == Some(false), "on"),
                 ("min_rto", before.min_rto != tcp.min_rto, "the first TCP flow's"),
                 ("dup_threshold", before.dup_threshold != tcp.dup_threshold, "the first TCP flow's"),

@@ -211,6 +211,9 @@ fn tcp_settings(p: &TcpParams, sack: bool, restart: bool, about: &mut About) {
     if p.send_jitter > Duration::ZERO {
         about.note("`send_jitter` is the simulator's only: real hosts send when they are given the processor");
     }
+    if p.ns2 {
+        about.note("`ns2` is the simulator's only: the kernel's SACK repairs as Linux does");
+    }
     if p.initial_ssthresh.is_some() {
         about.note("`initial_ssthresh` is the simulator's only");
     }

@@ -45,6 +45,8 @@ pub struct TcpSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linux: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns2: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_jitter: Option<Time>,
@@ -105,6 +107,12 @@ pub const TCP: Table = Table::of::<TcpSpec>(
             "loss recovery as Linux has it: with SACK proportional rate reduction [RFC 6937], losses found by what was sent later and arrived [RFC 8985], a scoreboard that a timeout keeps; NewReno's timer restarted at each partial ACK [RFC 6582 §4]; a timeout of the smoothed RTT and `min_rto` at least",
         ),
         Row::new(
+            "ns2",
+            "",
+            Form::Flag,
+            "SACK repairs as ns-2's Sack1: the pipe is a count, and every hole below a SACK is sent again; not with `linux`",
+        ),
+        Row::new(
             "ecn",
             "",
             Form::Flag,
@@ -142,6 +150,7 @@ impl TcpSpec {
             tick: Some(params.tick.into()),
             limited_transmit: Some(params.limited_transmit),
             linux: Some(params.linux),
+            ns2: Some(params.ns2),
             ecn: Some(params.ecn),
             send_jitter: Some(params.send_jitter.into()),
             ..TcpSpec::default()
@@ -235,6 +244,9 @@ fn set(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
     }
     if let Some(on) = spec.linux {
         p.linux = on;
+    }
+    if let Some(on) = spec.ns2 {
+        p.ns2 = on;
     }
     if let Some(on) = spec.ecn {
         p.ecn = on;

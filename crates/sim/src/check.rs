@@ -6,7 +6,7 @@ use fairpace_units::{Bytes, Packets};
 use crate::SimError;
 use crate::config::{FlowConfig, Protocol, Source, TcpHalf};
 use crate::media::tcp_half::HEADER;
-use crate::tcp::{TcpParams, TcpSource};
+use crate::tcp::{TcpParams, TcpSource, TcpVariant};
 
 pub(crate) fn bad(field: impl Into<String>, found: impl ToString, allowed: &'static str) -> SimError {
     SimError::BadValue { field: field.into(), found: found.to_string(), allowed }
@@ -96,6 +96,9 @@ fn check_tcp(params: &TcpParams, source: &TcpSource, field: &dyn Fn(&str) -> Str
     }
     if !(params.decrease > 0.0 && params.decrease < 1.0) {
         return Err(bad(field("decrease"), params.decrease, "it must be above 0 and below 1"));
+    }
+    if params.ns2 && (params.linux || params.variant != TcpVariant::Sack) {
+        return Err(bad(field("ns2"), true, "it is a recovery of SACK, and not with `linux`"));
     }
     if let TcpSource::Transfer(bytes) = source
         && *bytes == Bytes::ZERO

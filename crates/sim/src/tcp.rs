@@ -90,6 +90,10 @@ pub struct TcpParams {
     /// scoreboard. NewReno's timer restarts at each partial ACK ("slow but steady"), and not at the first only ("impatient")
     /// [RFC 6582 §4]. For all, `min_rto` is what is added to the smoothed RTT at least. Default off.
     pub linux: bool,
+    /// Recovery of SACK as ns-2's Sack1 has it, instead of by RFC 6675: the pipe is a count, one fewer with each ACK, two with a partial
+    /// one, one more with each segment; every hole below a SACK is sent again, one above all SACKs after new segments; three duplicate
+    /// ACKs begin a recovery, and the window that is halved keeps its fraction. Of SACK only, and not with `linux`. Default off.
+    pub ns2: bool,
     /// The growth of the window per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
     /// `increase_num_` and `decrease_num_`: TCP(alpha, beta).
     pub increase: f64,
@@ -123,6 +127,7 @@ impl Default for TcpParams {
             dup_threshold: 3,
             limited_transmit: true,
             linux: false,
+            ns2: false,
             increase: 1.0,
             decrease: 0.5,
             ecn: false,

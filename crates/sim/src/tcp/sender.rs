@@ -19,6 +19,8 @@
 //! recovery is reduced in proportion to what arrives [RFC 6937], a timeout keeps the scoreboard, `min_rto` is what is added to the
 //! smoothed RTT at least, and NewReno's timer restarts at each partial ACK.
 //!
+//! With [`TcpParams::ns2`] SACK repairs as ns-2's Sack1 does: its pipe is a count, and each hole below a SACK is a loss.
+//!
 //! ```text
 //!            3 dup ACKs above `recover`            ACK of `recover` (Reno: any new ACK)
 //!   Open ------------------------------> Recovery -------------------------------------> Open
@@ -150,6 +152,9 @@ pub struct TcpSender {
     accounted: Instant,
     rto: RtoEstimator,
     reduction: Reduction,
+    /// `pipe_` of ns-2's Sack1: segments in the network, by counting what is sent and what is acknowledged. Below zero where ACKs are
+    /// more than was counted.
+    counted_pipe: i64,
     counters: TcpCounters,
     scoreboard: Scoreboard,
     jitter: RandomStream,
@@ -186,6 +191,7 @@ impl TcpSender {
             partial_acks: 0,
             scoreboard: Scoreboard::default(),
             reduction: Reduction::default(),
+            counted_pipe: 0,
             timed: None,
             rto_at: Instant::NEVER,
             reorder_at: Instant::NEVER,
@@ -246,6 +252,9 @@ impl TcpSender {
             TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, threshold),
             TcpVariant::Reno | TcpVariant::NewReno => true,
         };
+        if self.mode == Mode::Recovery && self.params.ns2 {
+            self.counted_pipe -= 1;
+        }
         let advances = ack.next > self.snd_una;
         if advances {
             self.on_new_ack(now, ack.next, ack.ece);
@@ -277,6 +286,11 @@ impl TcpSender {
     /// SACK finds losses and repairs them as Linux does.
     fn is_linux_sack(&self) -> bool {
         self.params.linux && self.params.variant == TcpVariant::Sack
+    }
+
+    /// SACK repairs as ns-2's Sack1 does.
+    fn is_sack1(&self) -> bool {
+        self.params.ns2 && self.params.variant == TcpVariant::Sack
     }
 
     /// Segments that ACKs say have arrived, in order or not.
@@ -338,7 +352,10 @@ impl TcpSender {
             return None;
         }
         match next {
-            Some(seq) => Some(self.emit(now, seq)),
+            Some(seq) => {
+                self.counted_pipe += 1;
+                Some(self.emit(now, seq))
+            }
             None => {
                 self.jitter_open = false;
                 None
@@ -469,6 +486,9 @@ impl TcpSender {
                 if after_recover {
                     self.mode = Mode::Open;
                 }
+                if self.is_sack1() {
+                    self.scoreboard.clear();
+                }
                 // [RFC 3168 §6.1.2] an ACK with an echo opens nothing.
                 if !ece {
                     self.open_window();
@@ -488,6 +508,10 @@ impl TcpSender {
     fn on_partial_ack(&mut self, now: Instant, acked: u32) {
         self.partial_acks += 1;
         self.rto.end_backoff();
+        if self.is_sack1() {
+            // Both the segment that was lost and its retransmission have left: no slower than slow start.
+            self.counted_pipe -= 1;
+        }
         if self.params.variant == TcpVariant::Sack {
             return self.restart_timer(now);
         }
@@ -505,8 +529,8 @@ impl TcpSender {
             self.inflation += 1.0;
             return;
         }
-        let enough = self.dupacks == self.params.dup_threshold
-            || (self.params.variant == TcpVariant::Sack && self.scoreboard.is_lost(self.snd_una));
+        let by_board = self.params.variant == TcpVariant::Sack && !self.params.ns2;
+        let enough = self.dupacks == self.params.dup_threshold || (by_board && self.scoreboard.is_lost(self.snd_una));
         if enough {
             self.on_loss(now);
         }
@@ -530,6 +554,7 @@ impl TcpSender {
         self.cut(left);
         self.cwnd = match self.params.variant {
             TcpVariant::Reno => left,
+            TcpVariant::Sack if self.params.ns2 => left,
             // Nothing but the first retransmission leaves until more arrives.
             TcpVariant::Sack if self.is_linux_sack() => f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max))
                 .max(1.0)
@@ -574,6 +599,7 @@ impl TcpSender {
             self.scoreboard.judge(ONE_ABOVE);
         }
         self.reduction = Reduction { flight: self.flight().max(1.0), ..Reduction::default() };
+        self.counted_pipe = i64::from(self.outstanding()) - i64::from(self.params.dup_threshold);
         self.retransmit_now = Some(self.snd_una);
         self.restart_timer(now);
     }
@@ -622,7 +648,13 @@ impl TcpSender {
     fn cut(&mut self, left: f64) {
         let left = match self.params.variant {
             TcpVariant::Reno => left.floor(),
-            TcpVariant::NewReno | TcpVariant::Sack => left,
+            TcpVariant::NewReno | TcpVariant::Sack => {
+                if self.params.ns2 {
+                    left.floor()
+                } else {
+                    left
+                }
+            }
         };
         self.ssthresh = left.max(2.0);
         self.recover = self.snd_max;
@@ -641,7 +673,8 @@ impl TcpSender {
             // [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
             TcpVariant::NewReno => self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
             TcpVariant::Sack => {
-                self.cwnd = self.ssthresh;
+                // Sack1's window was halved, and keeps its fraction.
+                self.cwnd = if self.params.ns2 { self.cwnd } else { self.ssthresh };
                 self.recovered = true;
             }
         }
@@ -661,6 +694,13 @@ impl TcpSender {
     fn next_by_window(&self) -> Option<u32> {
         let limit = self.snd_una.saturating_add(self.params.max_window.get().min(u64::from(u32::MAX)) as u32);
         let by_pipe = self.mode == Mode::Recovery || (self.mode == Mode::Timeout && self.is_linux_sack());
+        if by_pipe && self.is_sack1() {
+            if self.counted_pipe >= self.cwnd as i64 {
+                return None;
+            }
+            let new = (self.snd_nxt < self.data_end.min(limit)).then_some(self.snd_nxt);
+            return self.scoreboard.next_unsacked(self.snd_una).or(new);
+        }
         if by_pipe && self.params.variant == TcpVariant::Sack {
             if f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max)) + 1.0 > self.cwnd {
                 return None;

@@ -390,6 +390,9 @@ fn put(flow: &mut FlowSpec, protocol: &str, jitter: Time) {
         _ => "rap",
     };
     name.clone_into(&mut flow.controller);
+    if name == "tcp-sack" {
+        flow.tcp.get_or_insert_default().ns2 = Some(true);
+    }
     if name.starts_with("tcp-") && jitter.get() > Time::ms(0.0).get() {
         flow.tcp.get_or_insert_default().send_jitter = Some(jitter);
     }

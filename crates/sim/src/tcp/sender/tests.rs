@@ -295,6 +295,21 @@ fn linuxs_newreno_restarts_the_timer_at_each_partial_ack_and_repairs_one_segment
 }
 
 #[test]
+fn sack1_sends_a_hole_again_at_the_first_sack_above_and_counts_a_partial_ack_twice() {
+    // Of 14 to 29, sent at 300 ms, 14 is lost, and 31, which limited transmit sends at 400 ms. At 500 ms the ACK of 30 lets out 37; that
+    // of 14's retransmission, a partial one up to 31, counts twice: 38 and 39 leave, with 31 still missing. The ACK of 32 is the first
+    // with a SACK above 31. By RFC 6675 the third such ACK tells that 31 is lost.
+    let at_500 = |ns2| -> Vec<u32> {
+        let mut p = Pair::new(TcpParams { ns2, ..exact(TcpVariant::Sack) }, u32::MAX, &[(14, 0), (31, 0)]);
+        p.run_until(700);
+        assert_eq!((p.tx.counters().retransmitted, p.tx.counters().timeouts), (2, 0));
+        p.sent.iter().filter(|s| s.0 == 500).map(|s| s.1).collect()
+    };
+    assert_eq!(at_500(true), [37, 38, 39, 31, 40, 41, 42, 43]);
+    assert_eq!(at_500(false), [37, 38, 39, 40, 31, 41, 42, 43]);
+}
+
+#[test]
 fn linuxs_sack_recovery_sends_in_proportion_to_what_arrives() {
     // Of 14..30, sent at 300 ms, every second one is lost from 14 on; 15, 17, ... 29 arrive, and eight ACKs come at 400 ms. The
     // first two let out 30 and 31 (limited transmit). The third begins the recovery: flight 16, ssthresh 8, and 14 goes again.
@@ -652,11 +667,12 @@ proptest! {
         ecn in any::<bool>(),
         mark in prop::collection::btree_set(0_u32..150, 0..60),
         jitter_ms in 0_u64..3,
-        linux in any::<bool>(),
+        recovery in 0..3,
     ) {
         let params = TcpParams {
             limited_transmit,
-            linux,
+            linux: recovery == 1,
+            ns2: recovery == 2 && variant == TcpVariant::Sack,
             ecn,
             send_jitter: Duration::from_millis(jitter_ms),
             delayed_ack: delayed.then_some(DelayedAck { timeout: Duration::from_millis(100) }),
