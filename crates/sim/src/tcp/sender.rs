@@ -118,6 +118,8 @@ pub struct TcpSender {
     data_end: u32,
     cwnd: f64,
     ssthresh: f64,
+    /// Acknowledgements since the window last grew or was cut: Linux counts them.
+    counted_acks: f64,
     /// Segments that duplicate ACKs say have left the network, less partial ACKs [RFC 5681 §3.2].
     inflation: f64,
     dupacks: u32,
@@ -179,6 +181,7 @@ impl TcpSender {
             snd_nxt: 0,
             snd_max: 0,
             data_end: 0,
+            counted_acks: 0.0,
             inflation: 0.0,
             dupacks: 0,
             mode: Mode::Open,
@@ -613,8 +616,12 @@ impl TcpSender {
         self.counters.timeouts += 1;
         self.counters.timeout_sequences += u64::from(!self.rto.is_backed_off());
         self.account(now);
+        // Linux lowers ssthresh once for the losses of one window.
+        let before =
+            (self.params.linux && self.mode != Mode::Open && self.snd_una < self.recover).then_some(self.ssthresh);
         self.mode = Mode::Timeout;
         self.cut(self.flight() / 2.0);
+        self.ssthresh = before.unwrap_or(self.ssthresh);
         self.cwnd = 1.0;
         self.inflation = 0.0;
         self.dupacks = 0;
@@ -649,13 +656,14 @@ impl TcpSender {
         let left = match self.params.variant {
             TcpVariant::Reno => left.floor(),
             TcpVariant::NewReno | TcpVariant::Sack => {
-                if self.params.ns2 {
+                if self.params.ns2 || self.params.linux {
                     left.floor()
                 } else {
                     left
                 }
             }
         };
+        self.counted_acks = 0.0;
         self.ssthresh = left.max(2.0);
         self.recover = self.snd_max;
         self.recovered = false;
@@ -684,6 +692,12 @@ impl TcpSender {
     fn open_window(&mut self) {
         if self.cwnd < self.ssthresh {
             self.cwnd += 1.0;
+        } else if self.params.linux {
+            self.counted_acks += self.params.increase;
+            if self.counted_acks >= self.cwnd {
+                self.counted_acks = 0.0;
+                self.cwnd += 1.0;
+            }
         } else {
             self.cwnd += self.params.increase / self.cwnd;
         }
