@@ -18,9 +18,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 const PRINTED_BITS: f64 = 16e3;
 const READ_BITS: f64 = 16e6;
 
-/// Seeds of the random loss, and so of S(t). An encoder takes a hundred times as long as a simulation: a usual run has one.
-const SEEDS: usize = 1;
-/// Of a full run.
+/// Seeds of the random loss, and so of S(t), of a full run. An encoder takes a hundred times as long as a simulation: a usual run has one.
 const SEEDS_FULL: usize = 5;
 
 /// S(t) of a seed, from the first moment data may leave: from then on time counts, as the encoder starts when RCS lets it.
@@ -83,11 +81,6 @@ const READ: usize = 2;
 /// See [`NONE`].
 const ONE_RATE: usize = 3;
 
-/// Quick runs have one, too.
-fn encoder_seeds(bench: &Bench<'_>) -> usize {
-    if bench.effort() == Effort::Quick { SEEDS } else { bench.seeds(SEEDS, SEEDS_FULL).max(1) }
-}
-
 pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let section = e.section();
     let not_run = |why: String| {
@@ -110,24 +103,23 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     };
     let scenario = base(e);
     let end = Instant::ZERO + scenario.duration.get();
-    let seeds = encoder_seeds(bench);
+    let seeds = if bench.effort() == Effort::Quick { 1 } else { bench.seeds(1, SEEDS_FULL).max(1) };
     let courses: Option<Vec<Course>> =
         traces(e, bench, seeds)?.iter().map(|trace| Course::of(trace, end, interval)).collect();
     let Some(courses) = courses else { return Ok(not_run("the flow sent nothing".to_owned())) };
-    let jobs: Vec<&Course> = courses.iter().flat_map(|course| [course, course]).collect();
-    let jobs: Vec<(usize, &Course)> = jobs.into_iter().enumerate().collect();
-    let label = |(n, course): &(usize, &Course)| {
-        format!("{} encoding {} s as {name}, seed {}", e.id, course.length.as_secs(), 1 + n / 2)
+    let of = |(n, course): (usize, &Course)| [false, true].map(|one_rate| (n, one_rate, course.length));
+    let jobs: Vec<(usize, bool, Duration)> = courses.iter().enumerate().flat_map(of).collect();
+    let label = |(n, _, length): &(usize, bool, Duration)| {
+        format!("{} encoding {} s as {name}, seed {}", e.id, length.as_secs(), n + 1)
     };
-    let encoded = pool::map(&jobs, bench.hooks(), label, |(n, course)| {
-        let rates = if n % 2 == 0 { &course.steps } else { &course.one_rate };
-        encode(encoder, footage, rates, course.length)
+    let encoded = pool::map(&jobs, bench.hooks(), label, |&(n, one_rate, length)| {
+        let rates = if one_rate { &courses[n].one_rate } else { &courses[n].steps };
+        encode(encoder, footage, rates, length)
     });
     let encoded = match encoded {
         Ok(all) => all.into_iter().collect::<Option<Vec<_>>>().ok_or(RunError::Interrupted)?,
         Err(why) => return Ok(not_run(why)),
     };
-    drop(jobs);
     let mut encoded = encoded.into_iter();
     let mut all = Vec::new();
     for course in courses {

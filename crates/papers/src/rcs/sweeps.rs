@@ -231,11 +231,8 @@ const FIG17C: Figure<RunStats> = Figure {
     vary: set_background,
     quantities: &[THROUGHPUT, OVERHEAD],
 };
-/// See [`CLAIMED`].
-const CLAIMED_BESIDE: &[Scheme] = &[RCS1, RCS2, RAP, RAP_FINE];
-
 pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let figure = FIG17C.asked_for(tools, CLAIMED_BESIDE);
+    let figure = FIG17C.asked_for(tools, &[RCS1, RCS2, RAP, RAP_FINE]);
     // The remaining ratio at 600 is within two percent of the bound.
     let most_seeds = |scheme: &str, s_l: f64| scheme == RCS1.key && (s_l == 0.0 || s_l == 600.0);
     let found = figure.measured(e, bench, MEASURE, Precision { numbers: &[throughput], most_seeds })?;
@@ -247,7 +244,7 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
         e.claim("rcs2-flat", "RCS2 is flat (ours: within 5 % of S_L = 0)", Bound::AtMost(0.05), change)
             .spread(&found, RCS2.key, &S_L, 0.0, throughput),
         e.claim("rcs1-flat-to-400", to_400_flat, Bound::AtMost(0.05), change)
-            .because(full(&found, 400.0))
+            .because(format!("RCS fills {} of the link, beside S_L = 400", filled(&found, RCS1.key, 400.0)))
             .spread(&found, RCS1.key, &to_400, 0.0, throughput),
         e.claim("rcs1-lower-at-600", lower, Bound::Within(0.75, 1.0), "throughput at 600 / at 0")
             .relative(&found, RCS1.key, 600.0, 0.0, throughput),
@@ -265,10 +262,6 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     let section = e.section().text("RAP and TCP are drawn with the constant-rate background.");
     let section = figure.shown_in(section, &found, &THROUGHPUT, title, &caption(e, &found));
     Ok(e.outcome(figure.points(&found), claims, section))
-}
-
-fn full(found: &Measurements<RunStats>, s_l: f64) -> String {
-    format!("RCS fills {} of the link, beside S_L = {s_l}", filled(found, RCS1.key, s_l))
 }
 
 /// Ten RAP flows in place of the background, each at most a tenth of S_L.
