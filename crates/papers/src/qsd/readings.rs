@@ -15,7 +15,7 @@ fn set_tfrc(s: &mut RawScenario, name: &str, value: &str) {
     }
 }
 
-/// What concerns an approved rate is said of flows that ask for one: to others it makes no run another one.
+/// A setting about an approved rate, for flows that ask for one: the runs of others do not depend on it.
 fn set_approved(s: &mut RawScenario, name: &str, value: &str) {
     for flow in s.flows.iter_mut().filter(|f| f.controller.starts_with("tfrc") && f.quick_start.is_some()) {
         flow.parameters.insert(name.to_owned(), Parameter::Text(value.to_owned()));

@@ -258,7 +258,7 @@ type Buffers<'a> = [(&'a str, Vec<BufferSample>); 4];
 /// A number of a buffer's course.
 type Told = fn(&[BufferSample]) -> Option<f64>;
 
-/// What is told of each buffer.
+/// The numbers of each buffer, by metric.
 const TOLD: [(&str, Told); 5] = [
     ("mu_r_bps", |samples| Some(samples.last()?.mu_r.as_bps())),
     ("mu_s_bps", |samples| Some(samples.last()?.mu_s.as_bps())),

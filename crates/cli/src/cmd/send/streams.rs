@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, file: &Path) -> Outcome {
             streams.refuse(index, "source", &format!("cannot be opened: {}", failure.message), &allowed)
         })?;
         let Some(source) = found else { return Err(Failure::silent(code::INTERRUPTED)) };
-        // What the defaults say is for those that encode.
+        // The defaults' rate is for sources that are encoded here.
         if !source.format().follows_rate && streams.says(index, "encoder_rate") {
             let wrong = "is of no effect on a source that is encoded already";
             return Err(streams
