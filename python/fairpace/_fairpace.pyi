@@ -280,6 +280,9 @@ def send(
     duration: str | None = None,
     max_rate: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
+    adaptation: Literal["encoder", "buffer", "unbuffered"] = "encoder",
+    encoder_rate: str | None = None,
+    buffer: str | None = None,
 ) -> dict[str, Any]: ...
 def reproduce(
     *ids: str,

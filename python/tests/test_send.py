@@ -75,6 +75,43 @@ def test_ctrl_c_ends_a_stream(receiver):
         fairpace.send("model", to, duration="60 s")
 
 
+def test_an_encoder_of_one_rate_fills_its_buffer_and_one_that_follows_does_not(receiver):
+    to, _ = receiver
+    # `fixed` sends 1 Mbit/s, headers included: an encoder of 1.2 Mbit/s fills 20 kB within a second.
+    slow = {"controller": "fixed", "duration": "3 s", "max_rate": "1.2 Mbit/s"}
+    sent = fairpace.send("model", to, adaptation="buffer", encoder_rate="1.2 Mbit/s", buffer="20 kB", **slow)
+    waited = sent["adaptation"]
+    assert waited["who"] == "buffer"
+    assert 10_000 <= waited["fullest_bytes"] <= 20_000
+    assert waited["dropped_bytes"] > 10_000
+    assert waited["longest_wait_ms"] < 1_000
+
+
+def test_an_architecture_that_is_none_and_a_buffer_without_one_are_refused_before_the_first_packet():
+    to = "127.0.0.1:9"
+    for wrong, said in [
+        ({"adaptation": "none"}, "`adaptation` is `none`, which is none: one of `encoder`, `buffer`, `unbuffered`"),
+        (
+            {"buffer": "1 MB", "encoder_rate": "30 Mbit/s"},
+            "`buffer` and `encoder_rate` are of no effect under the adaptation `encoder`",
+        ),
+        ({"adaptation": "buffer", "buffer": "17 MiB"}, "`buffer` is 17825792 B: 1 B to 16777216 B"),
+        ({"adaptation": "buffer", "buffer": "much"}, "`buffer` is `much`"),
+        ({"adaptation": "buffer", "encoder_rate": "2 pkt/s"}, "`encoder_rate` is `2 pkt/s`: write it in bits"),
+        (
+            {"adaptation": "buffer", "encoder_rate": "3 Mbit/s", "max_rate": "2 Mbit/s"},
+            "`encoder_rate` is 3 Mbit/s, and the flow may send 2 Mbit/s at most",
+        ),
+    ]:
+        with pytest.raises(ValueError) as raised:
+            fairpace.send("model", to, **wrong)
+        assert str(raised.value).startswith(said)
+    with pytest.raises(ValueError, match="`encoder_rate` is of no effect on `constant:1 Mbit/s`"):
+        fairpace.send("constant:1 Mbit/s", to, adaptation="buffer", encoder_rate="1 Mbit/s")
+    with pytest.raises(fairpace.RunError, match="`adaptation` is unbuffered for `tfrc-sp`"):
+        fairpace.send("model", to, controller="tfrc-sp", adaptation="unbuffered")
+
+
 def test_what_is_wrong_is_named_before_the_first_packet():
     with pytest.raises(fairpace.RunError, match="rsc"):
         fairpace.send("model", "127.0.0.1:9", controller="rsc")

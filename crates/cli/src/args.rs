@@ -175,7 +175,7 @@ Examples:
   fairpace reproduce qsd.fig5 --reading slots-contiguous   under one
   fairpace reproduce tpba.fig3 --world emu --quick   with the kernel's TCP, in real time
   fairpace reproduce worlds --world emu -j 4         every controller beside the kernel's TCP
-  fairpace reproduce all                        everything: hours
+  fairpace reproduce all                        everything: most of an hour on two cores
   fairpace list experiments                     what there is")]
 pub(crate) struct Reproduce {
     /// Papers or experiments; `all`: every one

@@ -109,12 +109,21 @@ fn what_cannot_be_and_what_would_have_no_effect_is_refused() {
             &["--adaptation", "unbuffered", "--encoder-rate", "1Mbit/s"],
             &["`--encoder-rate` is of no effect under `--adaptation unbuffered`"],
         ),
+        // Whatever the rate: without a buffer neither counts.
+        (
+            &["--encoder-rate", "30Mbit/s", "--buffer", "0B"],
+            &["`--buffer` and `--encoder-rate` are of no effect under `--adaptation encoder`", "hint: add"],
+        ),
+        (
+            &["--adaptation", "buffer", "--encoder-rate", "30Mbit/s", "--buffer", "0B"],
+            &["`--buffer` is 0 B; allowed: 1 B to 16777216 B"],
+        ),
         (
             &["--adaptation", "buffer", "--encoder-rate", "3Mbit/s", "--max-rate", "2Mbit/s"],
             &["`--encoder-rate` is 3 Mbit/s, and the flow may send 2 Mbit/s at most", "hint: lower it"],
         ),
-        (&["--adaptation", "buffer", "--buffer", "0B"], &["`buffer` is 0 B; allowed: 1 B to 16777216 B"]),
-        (&["--adaptation", "buffer", "--buffer", "17MiB"], &["`buffer` is 17825792 B; allowed: 1 B to 16777216 B"]),
+        (&["--adaptation", "buffer", "--buffer", "0B"], &["`--buffer` is 0 B; allowed: 1 B to 16777216 B"]),
+        (&["--adaptation", "buffer", "--buffer", "17MiB"], &["`--buffer` is 17825792 B; allowed: 1 B to 16777216 B"]),
         (&["--adaptation", "buffer", "--buffer", "1"], &["`--buffer` is `1`: it has no unit"]),
         (&["--adaptation", "buffer", "--encoder-rate", "0"], &["`--encoder-rate` is `0`"]),
         (&["--adaptation", "none"], &["`none`", "encoder", "buffer", "unbuffered"]),
@@ -128,6 +137,9 @@ fn what_cannot_be_and_what_would_have_no_effect_is_refused() {
         assert_eq!(refused.status.code(), Some(2), "{more:?}: {said}");
         assert!(parts.iter().all(|part| said.contains(part)), "{more:?}: {said}");
     }
+    // No host is asked for before.
+    let refused = command(&["send", "model", "no-such-host.invalid:9", "--buffer", "1MB"]).output().unwrap();
+    assert!(text(&refused.stderr).contains("`--buffer` is of no effect"), "{refused:?}");
     let constant = ["send", "constant:300 kbit/s", to, "--adaptation", "buffer", "--encoder-rate", "600kbit/s"];
     let refused = command(&constant).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));

@@ -67,6 +67,34 @@ fn streams_of_a_file_arrive_each_with_files_of_its_own_and_one_that_fails_ends_a
 }
 
 #[test]
+fn each_stream_has_its_own_architecture_between_encoder_and_controller() {
+    let dir = fresh("adaptation");
+    let (receiver, port) = listening(&["receive", "0", "--senders", "3", "--json"]);
+    // The controller gives 285 kbit/s to media: an encoder of 600 fills 20 kB within a second.
+    let file = format!(
+        "[defaults]\nto = \"127.0.0.1:{port}\"\nsource = \"model\"\nseconds = \"4 s\"\ncontrol = \"fixed\"\nset = {{ rate = \"300 kbit/s\" }}\n\
+         adaptation = \"buffer\"\nencoder_rate = \"600 kbit/s\"\nbuffer = \"20 kB\"\n\
+         [[streams]]\nname = \"buffered\"\n\
+         [[streams]]\nname = \"coded\"\nsource = \"constant:200 kbit/s\"\n\
+         [[streams]]\nname = \"unbuffered\"\nadaptation = \"unbuffered\"\n"
+    );
+    let path = dir.join("s.toml");
+    std::fs::write(&path, file).unwrap();
+    let sent = command(&["send", "--streams", path.to_str().unwrap(), "--json"]).output().unwrap();
+    receiver.wait_with_output().unwrap();
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    let sent = json(&sent);
+    let of = |name: &str| &sent["streams"][name]["adaptation"];
+    let (buffered, coded, unbuffered) = (of("buffered"), of("coded"), of("unbuffered"));
+    assert_eq!((&buffered["who"], &buffered["encoder_rate_bps"]), (&"buffer".into(), &6e5.into()), "{buffered}");
+    assert_eq!((&buffered["buffer_bytes"], &coded["who"]), (&20_000.into(), &"buffer".into()), "{buffered} {coded}");
+    assert_eq!((&unbuffered["who"], &unbuffered["buffer_bytes"]), (&"unbuffered".into(), &Value::Null), "{unbuffered}");
+    // Of 300 kB half finds no room; the source of 200 kbit/s, which has its own rate, fills nothing.
+    assert!((60_000..=260_000).contains(&buffered["dropped_bytes"].as_u64().unwrap()), "{buffered}");
+    assert_eq!((&coded["dropped_bytes"], &unbuffered["dropped_bytes"]), (&0.into(), &0.into()), "{coded} {unbuffered}");
+}
+
+#[test]
 fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
     let dir = fresh("refused");
     let path = dir.join("s.toml");
@@ -97,6 +125,22 @@ fn a_file_of_streams_is_refused_as_a_scenario_is_before_anything_is_sent() {
             "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1:9\"\nkey_file = \"absent\"\n",
             ":5: `streams[0].key_file`",
             "fairpace key",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1:9\"\nbuffer = \"1 MB\"\nencoder_rate = \"9 kbit/s\"\n",
+            ":5: `streams[0].buffer` is `1 MB`, which is of no effect under the adaptation `encoder`",
+            "adaptation = \"buffer\"",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"model\"\nto = \"127.0.0.1:9\"\nadaptation = \"unbuffered\"\ncontrol = \"tfrc-sp\"\n",
+            ":5: `streams[0].adaptation` is `unbuffered`, which cannot be used",
+            "least distance of two packets",
+        ),
+        (
+            "[[streams]]\nname = \"a\"\nsource = \"constant:1 Mbit/s\"\nto = \"127.0.0.1:9\"\nadaptation = \"buffer\"\n\
+             encoder_rate = \"1 Mbit/s\"\n",
+            ":6: `streams[0].encoder_rate` is `1 Mbit/s`, which is of no effect on a source that is encoded already",
+            "leave it out",
         ),
     ];
     for (file, said, more) in cases {

@@ -23,7 +23,7 @@ pub use batch::{encode_following, encode_following_with};
 pub use clip::Clip;
 pub use encoder::EncoderParams;
 pub use format::ClipFormat;
-pub use mpeg2::encode_mpeg2_following;
+pub use mpeg2::{Groups, encode_mpeg2_following};
 pub use source::{GstSkipped, GstSource};
 
 use crate::MediaError;

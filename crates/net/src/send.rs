@@ -22,7 +22,7 @@ use crate::random::secret;
 use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
-pub use adaptation::{Adaptation, LEAD};
+pub use adaptation::{ADAPTATIONS, Adaptation, BUFFER, BadAdaptation, ENCODER_RATE, LEAD};
 pub use config::{MAX_QUANTUM, MakeController, SendConfig};
 use fairpace_control::feedback::Form;
 use fairpace_control::quick_start::QsVerdict;

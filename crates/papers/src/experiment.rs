@@ -145,9 +145,9 @@ pub enum Footage {
 }
 
 /// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
-/// each picture it made. The command supplies it when it was built with one.
+/// each picture it made. The command supplies it when it was built with one. Several may be at work at the same time.
 pub type EncodeFollowing<'a> =
-    dyn FnMut(Encoder, Footage, &[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+    dyn Fn(Encoder, Footage, &[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + Sync + 'a;
 
 /// The tools from outside that experiments may need.
 #[derive(Default)]
@@ -164,6 +164,9 @@ pub struct Tools<'a> {
     pub store: Option<Store>,
     /// The reading of the run under way.
     pub reading: Chosen,
+    /// Whether the run under way is for its claims and their numbers only, as those beside the reading that is drawn: schemes on which no claim
+    /// rests are then left out.
+    pub claims_only: bool,
 }
 
 impl core::fmt::Debug for Tools<'_> {

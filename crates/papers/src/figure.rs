@@ -2,7 +2,7 @@
 //! every chart, table and point.
 
 use crate::builtin::{base, ours, with};
-use crate::{Bench, Claim, Experiment, Outcome, Point};
+use crate::{Bench, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
 use fairpace_lab::study::{Case, Measure, Measurements, Number, Precision, Sampling, Study};
@@ -135,6 +135,11 @@ pub(crate) struct Figure<R: 'static> {
 }
 
 impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
+    /// The figure, or, where a run is for its claims only, the schemes on which they rest.
+    pub(crate) fn asked_for(self, tools: &Tools<'_>, claimed: &'static [Scheme]) -> Figure<R> {
+        if tools.claims_only { Figure { schemes: claimed, ..self } } else { self }
+    }
+
     /// Its cases: every scheme in every place.
     pub(crate) fn cases(&self, base: &Scenario) -> Vec<Case> {
         self.schemes.iter().flat_map(|scheme| self.of(base, scheme)).collect()

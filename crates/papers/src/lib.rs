@@ -154,6 +154,8 @@ fn run_readings(
     for reading in chosen {
         bench.read_as(reading.change());
         tools.reading = reading;
+        // The section is that of the first.
+        tools.claims_only = all.is_some();
         let ran = (experiment.run)(experiment, bench, tools);
         bench.read_as(None);
         let outcome = ran?.under(&tools.reading.name);
@@ -162,7 +164,7 @@ fn run_readings(
             Some(first) => first.beside(outcome),
         });
     }
-    tools.reading = Chosen::default();
+    (tools.reading, tools.claims_only) = (Chosen::default(), false);
     let Some(outcome) = all else {
         let not_run = Some("it has no such reading".to_owned());
         return Ok(Outcome { experiment: experiment.id.to_owned(), not_run, ..Outcome::default() });

@@ -5,9 +5,9 @@ use crate::error::raise;
 use crate::object::{Raised, in_known_thread};
 use crate::run::watched_with;
 use fairpace_media::{Hint as _, MediaError, PictureWish, SourceSpec};
-use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
+use fairpace_net::send::{Adaptation, MakeController, SendConfig, SendEnd, SendReport, run};
 use fairpace_net::{Clock, Family, Key, NetError, resolve};
-use fairpace_units::{RandomStream, RateSpec, parse_duration, parse_rate};
+use fairpace_units::{RandomStream, RateSpec, parse_duration, parse_rate, parse_size};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -23,6 +23,8 @@ fn refused(py: Python<'_>, error: &NetError) -> PyErr {
 enum Failed {
     Source(MediaError),
     Net(NetError),
+    /// An encoder's rate for a source that is encoded already.
+    NoEncoder,
 }
 
 /// Sends a stream to a receiver (`fairpace receive`), and says how it went: rates, counts, round trip, reason of the end.
@@ -32,14 +34,21 @@ enum Failed {
 /// does. `max_rate` (`"2 Mbit/s"`) bounds data and dummies together (10 Mbit/s if it is not given). With `key_file` (64 hexadecimal digits, nobody else's to read; the receiver has the
 /// same) everything is encrypted and both ends are authenticated; without, all is in clear.
 ///
+/// `adaptation` says who makes the encoder's rate fit the controller's: `"encoder"` follows it; under `"buffer"` the encoder keeps `encoder_rate`
+/// (1 Mbit/s if it is not given, at most `max_rate`) and up to `buffer` (`"2 MB"`, at most `"16 MiB"`) waits for the controller's rate;
+/// under `"unbuffered"` the encoder follows and frames leave as they come.
+///
 /// The result has `elapsed_s`, `send_rate_bps`, `sent_packets`, `acknowledged_packets`, `lost_packets`, `first_rtt_ms`, `lateness_p99_ms`
-/// (how late packets left), `cpu` (share of a core), `end` (`"finished"`, `"interrupted"`, `"the receiver said goodbye"`). Raises `RunError` if
+/// (how late packets left), `cpu` (share of a core), `adaptation` (`who`, `fullest_bytes`, `longest_wait_ms`,
+/// `dropped_bytes`, `left_bytes`: what waited to leave), `end` (`"finished"`, `"interrupted"`, `"the receiver said goodbye"`). Raises `RunError` if
 /// nobody answers, or the stream fails.
 #[pyfunction]
 #[pyo3(
-    signature = (source, to, *, controller=None, duration=None, max_rate=None, key_file=None),
-    text_signature = "(source, to, *, controller=\"auto\", duration=None, max_rate=None, key_file=None)"
+    signature = (source, to, *, controller=None, duration=None, max_rate=None, key_file=None, adaptation="encoder", encoder_rate=None,
+        buffer=None),
+    text_signature = "(source, to, *, controller=\"auto\", duration=None, max_rate=None, key_file=None, adaptation=\"encoder\", encoder_rate=None, buffer=None)"
 )]
+#[allow(clippy::too_many_arguments, reason = "each is a keyword of Python's")]
 pub(crate) fn send<'py>(
     py: Python<'py>,
     source: &str,
@@ -48,6 +57,9 @@ pub(crate) fn send<'py>(
     duration: Option<&str>,
     max_rate: Option<&str>,
     key_file: Option<PathBuf>,
+    adaptation: &str,
+    encoder_rate: Option<&str>,
+    buffer: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let peer = resolve(to, Family::Any).map_err(|e| refused(py, &e))?;
     let mut config = SendConfig::new(peer[0]);
@@ -70,23 +82,34 @@ pub(crate) fn send<'py>(
     if let Some(text) = duration {
         config.duration = Some(parse_duration(text).map_err(|e| bad("duration", text, &e))?);
     }
+    let in_bits = |name: &str, text: &str| match parse_rate(text).map_err(|e| bad(name, text, &e))? {
+        RateSpec::Bits(rate) => Ok(rate),
+        RateSpec::PacketsPerSecond(_) => Err(bad(name, text, &"write it in bits, as in `2 Mbit/s`")),
+    };
     if let Some(text) = max_rate {
-        match parse_rate(text).map_err(|e| bad("max_rate", text, &e))? {
-            RateSpec::Bits(rate) => config.max_rate = rate,
-            RateSpec::PacketsPerSecond(_) => return Err(bad("max_rate", text, &"write it in bits, as in `2 Mbit/s`")),
-        }
+        config.max_rate = in_bits("max_rate", text)?;
         config.min_rate = config.min_rate.min(config.max_rate);
     }
+    let rate = encoder_rate.map(|text| in_bits("encoder_rate", text)).transpose()?;
+    let size = buffer.map(|text| parse_size(text).map_err(|e| bad("buffer", text, &e))).transpose()?;
+    config.adaptation = Adaptation::chosen(adaptation, rate, size, config.max_rate)
+        .map_err(|wrong| PyValueError::new_err(format!("{wrong}: {}", wrong.hint())))?;
     if let Some(file) = key_file {
         config.key = Some(Key::from_file(&file).map_err(|e| refused(py, &e))?);
     }
     config.check().map_err(|e| refused(py, &e))?;
     if config.custom.is_none() {
-        config.controller().map_err(|e| refused(py, &e))?;
+        let suits = config.controller().and_then(|made| config.adaptation.suits(&*made, &config.scheme));
+        suits.map_err(|e| refused(py, &e))?;
     }
     let spec = SourceSpec::parse(source).map_err(|e| raise(py, "RunError", &e.to_string(), None))?;
     let sent = watched_with(py, None, 1, &stop, Some(&raised), |_| {
-        let mut source = spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(Failed::Source)?;
+        let wish =
+            PictureWish { most_rate: Some(config.adaptation.most_rate(config.max_rate)), ..PictureWish::default() };
+        let mut source = spec.open(wish, RandomStream::named(1, "send")).map_err(Failed::Source)?;
+        if rate.is_some() && !source.format().follows_rate {
+            return Err(Failed::NoEncoder);
+        }
         in_known_thread(|| run(&config, Clock::start(), &mut *source, &mut (), &stop)).map_err(Failed::Net)
     })?;
     if let Some(error) = raised.take() {
@@ -95,6 +118,9 @@ pub(crate) fn send<'py>(
     let report = sent.map_err(|failed| match failed {
         Failed::Source(error) => raise(py, "RunError", &error.to_string(), error.hint().as_deref()),
         Failed::Net(error) => refused(py, &error),
+        Failed::NoEncoder => PyValueError::new_err(format!(
+            "`encoder_rate` is of no effect on `{source}`, which is encoded already: leave it out"
+        )),
     })?;
     if let SendEnd::Failed(error) = &report.end {
         return Err(refused(py, error));
@@ -114,6 +140,13 @@ fn told<'py>(py: Python<'py>, report: &SendReport) -> PyResult<Bound<'py, PyDict
     all.set_item("first_rtt_ms", report.validated.map(|(rtt, _)| rtt.as_secs_f64() * 1e3))?;
     all.set_item("lateness_p99_ms", report.pacing.p99.as_secs_f64() * 1e3)?;
     all.set_item("cpu", report.cpu)?;
+    let (queue, waited) = (&report.stats.queue, PyDict::new(py));
+    waited.set_item("who", report.adaptation.name())?;
+    waited.set_item("fullest_bytes", queue.fullest.get())?;
+    waited.set_item("longest_wait_ms", queue.longest_wait.as_secs_f64() * 1e3)?;
+    waited.set_item("dropped_bytes", queue.dropped.get())?;
+    waited.set_item("left_bytes", report.left_behind.get())?;
+    all.set_item("adaptation", waited)?;
     all.set_item(
         "end",
         match &report.end {

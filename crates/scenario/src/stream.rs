@@ -30,6 +30,12 @@ pub struct StreamSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rate: Option<Speed>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoder_rate: Option<Speed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_size: Option<Size>,
@@ -77,6 +83,25 @@ pub const STREAM: Table = Table::of::<StreamSpec>(
         Row::new("min_rate", "", SOME_RATE, "never slower than this, where the controller has a lowest rate")
             .usually("50 kbit/s, or `max_rate` if that is less")
             .wrong("sends nothing"),
+        Row::new(
+            "adaptation",
+            "",
+            Form::Word(&["encoder", "buffer", "unbuffered"]),
+            "who makes the encoder's rate fit the controller's: the encoder, a buffer that sends what an encoder of one rate gives, or \
+             nobody, so that frames leave as they come",
+        )
+        .usually("`encoder`"),
+        Row::new("encoder_rate", "", SOME_RATE, "with `adaptation = \"buffer\"`: the rate that the encoder keeps")
+            .usually("1 Mbit/s, or `max_rate` if that is less")
+            .wrong("encodes nothing"),
+        Row::new(
+            "buffer",
+            "",
+            Form::Size(Bounds::of(Bytes::new(1), Bytes::new(16 << 20))),
+            "with `adaptation = \"buffer\"`: the media that may wait",
+        )
+        .usually("2 MB")
+        .wrong("is no buffer"),
         Row::new(
             "quantum",
             "",
@@ -151,6 +176,16 @@ impl StreamSpec {
         bits(self.max_rate.as_ref()).unwrap_or(Rate::mbps(10.0))
     }
 
+    /// Who makes the encoder's rate fit the controller's.
+    pub fn adaptation(&self) -> &str {
+        self.adaptation.as_deref().unwrap_or("encoder")
+    }
+
+    /// The rate that its encoder keeps, if it says one.
+    pub fn encoder_rate(&self) -> Option<Rate> {
+        bits(self.encoder_rate.as_ref())
+    }
+
     /// Its lowest rate.
     pub fn least(&self) -> Rate {
         bits(self.min_rate.as_ref()).unwrap_or(Rate::kbps(50.0).min(self.most()))
@@ -169,6 +204,10 @@ pub(crate) fn filled(stream: &StreamSpec, defaults: &StreamSpec) -> StreamSpec {
     if stream.control.is_some() && stream.controller() != defaults.controller() {
         defaults.set = None;
     }
+    // They are a buffer's.
+    if stream.adaptation.is_some() && stream.adaptation() != defaults.adaptation() {
+        (defaults.encoder_rate, defaults.buffer) = (None, None);
+    }
     StreamSpec {
         name: stream.name,
         source: stream.source.or(defaults.source),
@@ -177,6 +216,9 @@ pub(crate) fn filled(stream: &StreamSpec, defaults: &StreamSpec) -> StreamSpec {
         set: stream.set.or(defaults.set),
         max_rate: stream.max_rate.or(defaults.max_rate),
         min_rate: stream.min_rate.or(defaults.min_rate),
+        adaptation: stream.adaptation.or(defaults.adaptation),
+        encoder_rate: stream.encoder_rate.or(defaults.encoder_rate),
+        buffer: stream.buffer.or(defaults.buffer),
         quantum: stream.quantum.or(defaults.quantum),
         packet_size: stream.packet_size.or(defaults.packet_size),
         size: stream.size.or(defaults.size),

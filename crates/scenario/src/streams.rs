@@ -65,6 +65,11 @@ impl Streams {
         self.folder.join(path)
     }
 
+    /// Whether the stream says this itself, in whose place the defaults would.
+    pub fn says(&self, stream: usize, field: &str) -> bool {
+        self.locator.has(&format!("streams[{stream}].{field}"))
+    }
+
     /// The refusal of a field of that stream, for a reason that only the rest of the machine knows. The line is that of the defaults where
     /// the value comes from there.
     pub fn refuse(&self, stream: usize, field: &str, wrong: &str, allowed: &str) -> ScenarioError {
@@ -85,7 +90,9 @@ impl Streams {
 
     /// Rates are in bits: the size of packets may be the defaults'.
     fn no_packets(&self, at: &str, stream: &StreamSpec) -> Result<(), ScenarioError> {
-        for (name, rate) in [("max_rate", &stream.max_rate), ("min_rate", &stream.min_rate)] {
+        let rates =
+            [("max_rate", &stream.max_rate), ("min_rate", &stream.min_rate), ("encoder_rate", &stream.encoder_rate)];
+        for (name, rate) in rates {
             let Some(rate) = rate.as_ref().filter(|rate| matches!(rate.get(), RateSpec::PacketsPerSecond(_))) else {
                 continue;
             };
@@ -182,6 +189,17 @@ impl Streams {
         if stream.min_rate.is_some() && stream.least() > stream.most() {
             return Err(self.refuse(index, "min_rate", "is above `max_rate`", "at most `max_rate`"));
         }
+        let buffers = stream.adaptation() == "buffer";
+        for (field, given) in [("buffer", stream.buffer.is_some()), ("encoder_rate", stream.encoder_rate.is_some())] {
+            if given && !buffers {
+                let wrong = format!("is of no effect under the adaptation `{}`", stream.adaptation());
+                return Err(self.refuse(index, field, &wrong, "leave it out, or add `adaptation = \"buffer\"`"));
+            }
+        }
+        if stream.encoder_rate().is_some_and(|rate| rate > stream.most()) {
+            let wrong = "is above `max_rate`: the buffer would only fill";
+            return Err(self.refuse(index, "encoder_rate", wrong, "at most `max_rate`"));
+        }
         Ok(())
     }
 
@@ -245,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_buffer_is_that_of_the_defaults_architecture() {
+        let buffered = "[defaults]\nadaptation = \"buffer\"\nencoder_rate = \"1.5 Mbit/s\"\nbuffer = \"1 MB\"\n";
+        let text = TWO
+            .replace("[defaults]\n", buffered)
+            .replace("control = \"rcs\"", "control = \"rcs\"\nadaptation = \"unbuffered\"");
+        let streams = Streams::parse(&text, "s.toml").unwrap();
+        let [a, b] = streams.streams() else { panic!("not two") };
+        assert_eq!((a.adaptation(), a.encoder_rate()), ("buffer", Some(Rate::mbps(1.5))));
+        assert_eq!((b.adaptation(), b.encoder_rate(), b.buffer.is_none()), ("unbuffered", None, true));
+        assert!(streams.says(1, "adaptation") && !streams.says(0, "adaptation"));
+    }
+
+    #[test]
     fn each_fault_is_told_with_its_line_its_field_and_what_is_allowed() {
         let with = |line: &str| TWO.replace("name = \"b\"", &format!("name = \"b\"\n{line}"));
         let cases = [
@@ -262,6 +293,27 @@ mod tests {
             (
                 with("min_rate = \"20 Mbit/s\""),
                 "s.toml:10: `streams[1].min_rate` is `20 Mbit/s`, which is above `max_rate`",
+            ),
+            (with("adaptation = \"none\""), "s.toml:10: `streams[1].adaptation` is `none`"),
+            (
+                with("encoder_rate = \"20 Mbit/s\"\nbuffer = \"1 MB\""),
+                "s.toml:11: `streams[1].buffer` is `1 MB`, which is of no effect under the adaptation `encoder`",
+            ),
+            (
+                with("adaptation = \"buffer\"\nencoder_rate = \"20 Mbit/s\""),
+                "s.toml:11: `streams[1].encoder_rate` is `20 Mbit/s`, which is above `max_rate`",
+            ),
+            (
+                with("adaptation = \"buffer\"\nencoder_rate = \"20 pkt/s\""),
+                "s.toml:11: `streams[1].encoder_rate` is `20 pkt/s`, which is in packets",
+            ),
+            (
+                with("buffer = \"17 MiB\""),
+                "s.toml:10: `streams[1].buffer` is `17 MiB`, which is no buffer [from 1 B to",
+            ),
+            (
+                TWO.replace("[defaults]", "[defaults]\nencoder_rate = \"1 Mbit/s\""),
+                "s.toml:2: `defaults.encoder_rate` is `1 Mbit/s`, which is of no effect under the adaptation `encoder`",
             ),
             (
                 TWO.replace("\"fixed\"", "\"fixd\""),

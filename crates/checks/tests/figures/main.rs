@@ -31,7 +31,7 @@ const MORE: &[(&str, usize, &str)] = &[
     ("qsd.fig8", 3, "the median; the percentiles about it; one flow alone"),
     ("qsd.fig9", 3, "calls; video calls; television"),
     ("qsd.table3", 3, "losses by age; the table; the table of what was produced after the response"),
-    ("rcs.fig7-9", 4, "Figs. 7 to 9; an encoder at one rate, Fig. 6(a)"),
+    ("rcs.fig7-9", 5, "Figs. 7 to 9; an encoder at one rate, Fig. 6(a); without a buffer, Fig. 10"),
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
     ("agreement.theory", 11, "eleven formulas"),

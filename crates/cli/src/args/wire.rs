@@ -219,6 +219,17 @@ pub(crate) enum Adaptation {
     Unbuffered,
 }
 
+impl Adaptation {
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Adaptation::Encoder => "encoder",
+            Adaptation::Buffer => "buffer",
+            Adaptation::Unbuffered => "unbuffered",
+        }
+    }
+}
+
 /// Receive media, measure it, record it, pass it on to a player
 ///
 /// The received video is judged as a viewer would see it: frames in time, late, lost. With --forward the clean

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let mut papers: Vec<&str> = fairpace_papers::experiments().filter_map(|e| e.id.split('.').next()).collect();
         papers.dedup();
         return Err(Failure::usage("no experiment is named").hint(format!(
-            "`fairpace reproduce ID`, with the name of a paper ({}) or of one of its experiments, which `fairpace list experiments` shows; `all` takes hours",
+            "`fairpace reproduce ID`, with the name of a paper ({}) or of one of its experiments, which `fairpace list experiments` shows; `all` takes most of an hour on two cores",
             papers.join(", ")
         )));
     }
@@ -268,34 +268,42 @@ fn line(claim: &Claim) -> String {
 /// The real encoder, if this build has one and an experiment wants it.
 #[cfg(feature = "gst")]
 fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
-    use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, encode_following_with, encode_mpeg2_following};
+    use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, Groups, encode_following_with, encode_mpeg2_following};
     use fairpace_papers::{Encoder, Footage};
     use fairpace_units::RandomStream;
+    use std::sync::{Arc, Mutex, PoisonError};
     if !wanted {
         return Ok(Tools::default());
     }
     let shipped = crate::demo::ShippedClip::unpack()?;
     let format = ClipFormat::default();
     let clip = Clip::load(shipped.path(), format)?;
-    let mut film = None;
+    // Made when it is first asked for; a second that asks meanwhile waits.
+    let film: Mutex<Option<Arc<Clip>>> = Mutex::new(None);
+    let (clip, groups) = (Arc::new(clip), Groups::default());
     Ok(Tools {
         frame_interval: format.interval(),
         clip_name: crate::demo::CLIP_NAME.to_owned(),
         encoder: Some(Box::new(move |encoder, footage, rates, duration| {
-            let mut encode = || {
-                let clip = match (footage, &mut film) {
-                    (Footage::Clip, _) => &clip,
-                    (Footage::Film, Some(film)) => film,
-                    (Footage::Film, none) => {
-                        let made = |(name, source, pictures)| Clip::generated(name, source, pictures, format);
-                        let [zoom, pattern] = GENERATED.map(made);
-                        let random = &mut RandomStream::named(1, "reproduce.film");
-                        none.insert(Clip::film(&[clip.clone(), zoom?, pattern?], FILM, random)?)
+            let pictures = || match footage {
+                Footage::Clip => Ok(Arc::clone(&clip)),
+                Footage::Film => {
+                    let mut film = film.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(film) = &*film {
+                        return Ok(Arc::clone(film));
                     }
-                };
-                let vp8 = |params| encode_following_with(clip, rates, duration, params);
+                    let made = |(name, source, pictures)| Clip::generated(name, source, pictures, format);
+                    let [zoom, pattern] = GENERATED.map(made);
+                    let random = &mut RandomStream::named(1, "reproduce.film");
+                    let made = Clip::film(&[(*clip).clone(), zoom?, pattern?], FILM, random)?;
+                    Ok(Arc::clone(film.insert(Arc::new(made))))
+                }
+            };
+            let encode = || {
+                let pictures = pictures()?;
+                let vp8 = |params| encode_following_with(&pictures, rates, duration, params);
                 match encoder {
-                    Encoder::Mpeg2 => encode_mpeg2_following(clip, rates, duration),
+                    Encoder::Mpeg2 => encode_mpeg2_following(&pictures, &groups, rates, duration),
                     Encoder::Vp8 => vp8(EncoderParams::default()),
                     Encoder::Vp8Whole => vp8(EncoderParams { skip_above: Duration::MAX, ..EncoderParams::default() }),
                 }

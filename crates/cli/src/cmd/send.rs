@@ -15,9 +15,9 @@ use crate::term::note;
 use fairpace_control::BreakerParams;
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, PictureWish, SourceSpec};
-use fairpace_net::send::{Adaptation, SendConfig, SendEnd, run as send};
+use fairpace_net::send::{Adaptation, BadAdaptation, SendConfig, SendEnd, run as send};
 use fairpace_net::{Clock, Key, NetError, resolve};
-use fairpace_units::{Bytes, Duration, Instant, Rate, format_duration, format_rate};
+use fairpace_units::{Duration, Instant, format_duration, format_rate};
 use record::{Live, json, summary};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc;
@@ -28,14 +28,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     // Without `--streams` the command line has both.
     let (source_name, to) = (args.source.as_deref().unwrap_or_default(), args.to.as_deref().unwrap_or_default());
-    // Everything that can be wrong is found before the first packet.
+    // Everything that can be wrong is found before the first packet; first what no host needs to be asked for.
+    let adaptation = adaptation(args)?;
     let peer = resolve(to, args.ip.family())?[0];
     let mut config = SendConfig::new(peer);
     config.scheme.clone_from(&args.control.name);
     config.settings = args.control.settings()?;
     config.max_rate = args.control.max_rate;
     config.min_rate = config.min_rate.min(config.max_rate);
-    config.adaptation = adaptation(args)?;
+    config.adaptation = adaptation;
     config.quantum = args.quantum;
     config.duration = args.seconds;
     config.session.packet_size = args.packet_size;
@@ -156,34 +157,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// The architecture that the command line asks for.
 fn adaptation(args: &Args) -> Outcome<Adaptation> {
-    let most = args.control.max_rate;
-    let wanted = match args.adaptation {
-        Who::Encoder => Adaptation::Encoder,
-        Who::Unbuffered => Adaptation::Unbuffered,
-        Who::Buffer => Adaptation::Buffer {
-            rate: args.encoder_rate.unwrap_or(ENCODER_RATE.min(most)),
-            size: args.buffer.unwrap_or(BUFFER),
-        },
-    };
-    match wanted {
-        Adaptation::Buffer { rate, .. } if rate > most => {
-            let [rate, most] = [rate, most].map(format_rate);
-            let wrong = format!("`--encoder-rate` is {rate}, and the flow may send {most} at most");
-            Err(Failure::usage(wrong).hint("lower it, or raise `--max-rate`: the buffer would only fill"))
+    let name = args.adaptation.name();
+    Adaptation::chosen(name, args.encoder_rate, args.buffer, args.control.max_rate).map_err(|wrong| {
+        // As the options are written.
+        let option = |field: &str| format!("`--{}`", field.replace('_', "-"));
+        match &wrong {
+            BadAdaptation::NoEffect { fields, .. } => {
+                let options: Vec<String> = fields.iter().map(|field| option(field)).collect();
+                let (options, is) = (options.join(" and "), if fields.len() > 1 { "are" } else { "is" });
+                Failure::usage(format!("{options} {is} of no effect under `--adaptation {name}`"))
+                    .hint("add `--adaptation buffer`")
+            }
+            BadAdaptation::Rate { found, most } => {
+                let wrong = format!("`--encoder-rate` is {found}, and the flow may send {most} at most");
+                Failure::usage(wrong).hint("lower it, or raise `--max-rate`: the buffer would only fill")
+            }
+            BadAdaptation::Size { found } => {
+                Failure::usage(format!("`--buffer` is {found}; allowed: {}", wrong.hint()))
+            }
+            BadAdaptation::Unknown { .. } => Failure::usage(wrong.to_string()).hint(wrong.hint()),
         }
-        Adaptation::Encoder | Adaptation::Unbuffered if args.encoder_rate.is_some() || args.buffer.is_some() => {
-            let option = if args.buffer.is_some() { "--buffer" } else { "--encoder-rate" };
-            Err(Failure::usage(format!("`{option}` is of no effect under `--adaptation {}`", wanted.name()))
-                .hint("add `--adaptation buffer`"))
-        }
-        wanted => Ok(wanted),
-    }
+    })
 }
-
-/// About the mean of S(t) in the set-up of [rcs Fig. 7], 130 packets/s of 1,000 B.
-const ENCODER_RATE: Rate = Rate::mbps(1.0);
-/// The paper's 16 kb, read as the 16 Mbit that its delays need [rcs Fig. 8].
-const BUFFER: Bytes = Bytes::new(2_000_000);
 
 /// How long to wait before the receiver is asked again; `None` if it is not. The time is the breaker's triggering interval
 /// [RFC 8083 §4.5]; whether the flow begins is the receiver's decision, by its answer to a new challenge.
@@ -211,10 +206,7 @@ fn wait(stop: &Stop, pause: Duration) -> bool {
 /// The source of the command line; `None` if Ctrl-C came first.
 fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
     let spec = SourceSpec::parse(args.source.as_deref().unwrap_or_default())?;
-    let most_rate = match adaptation(args)? {
-        Adaptation::Buffer { rate, .. } => rate,
-        Adaptation::Encoder | Adaptation::Unbuffered => args.control.max_rate,
-    };
+    let most_rate = adaptation(args)?.most_rate(args.control.max_rate);
     let wish = PictureWish { size: args.size, frames_per_second: args.fps, most_rate: Some(most_rate) };
     source::open(spec, wish, args.seed.unwrap_or(1), stop)
 }

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Pictures of a group.
 const GROUP: usize = 12;
@@ -38,37 +39,69 @@ const COARSEST: u8 = 31;
 /// [TM5]'s first: d0 = 10 r / 31.
 const FIRST: u8 = 10;
 
+/// The sizes of groups that have been encoded, by their pictures and their quantizer: a group does not depend on what was before it, and few series
+/// need many that another has not needed.
+#[derive(Debug, Default)]
+pub struct Groups(Mutex<BTreeMap<(Vec<usize>, u8), Group>>);
+
+#[derive(Debug)]
+struct Group {
+    sizes: Arc<[Bytes]>,
+    /// Kept so that no other picture comes to lie where one of these was.
+    _pictures: Vec<gst::Buffer>,
+}
+
+impl Groups {
+    /// Sizes of the pictures of a closed group that begins with that picture of the clip, in the encoder's order.
+    fn of(&self, clip: &Clip, first: usize, quantizer: u8) -> Result<Arc<[Bytes]>, MediaError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pictures: Vec<&gst::Buffer> =
+            (first..first + GROUP).map(|n| &clip.pictures[n % clip.pictures.len()]).collect();
+        let key = (pictures.iter().map(|picture| picture.as_ptr() as usize).collect(), quantizer);
+        if let Some(group) = known().get(&key) {
+            return Ok(Arc::clone(&group.sizes));
+        }
+        // Others may look meanwhile.
+        let sizes: Arc<[Bytes]> = encode_group(clip, &pictures, quantizer)?.into();
+        let group = Group { sizes: Arc::clone(&sizes), _pictures: pictures.into_iter().cloned().collect() };
+        known().insert(key, group);
+        Ok(sizes)
+    }
+}
+
 /// The frame sizes R(t) of an MPEG-2 encoder, looping the clip for `duration`, when its target is the series S(t) [rcs §III-F Fig. 7]:
-/// as [`encode_following`](super::encode_following), whose entries these are like. Each picture gives one. The same call gives the same sizes.
+/// as [`encode_following`](super::encode_following), whose entries these are like. Each picture gives one. The same call gives the same sizes,
+/// whatever is in `groups`.
 ///
 /// # Errors
-/// `ffmpeg` is missing or fails; an empty series.
+/// `ffmpeg` is missing or fails; an empty series, a clip without pictures.
 pub fn encode_mpeg2_following(
     clip: &Clip,
+    groups: &Groups,
     rates: &[(Instant, Rate)],
     duration: Duration,
 ) -> Result<Vec<(Instant, Bytes)>, MediaError> {
-    if rates.is_empty() {
+    let empty = |field| {
         let allowed = "it must have at least one entry";
-        return Err(MediaError::Parameter { field: "rates", found: "empty".to_owned(), allowed });
+        MediaError::Parameter { field, found: "empty".to_owned(), allowed }
+    };
+    let Some(&(_, mut rate)) = rates.first() else { return Err(empty("rates")) };
+    if clip.pictures() == 0 {
+        return Err(empty("clip"));
     }
     let (interval, end) = (clip.format().interval(), Instant::ZERO + duration);
     let mut control = RateControl::default();
     let mut sizes: Vec<(Instant, Bytes)> = Vec::new();
-    // A loop has few pictures to begin a group with, and there are few quantizers.
-    let mut known: BTreeMap<(usize, u8), Vec<Bytes>> = BTreeMap::new();
+    let mut rates = rates.iter().copied().peekable();
     let mut now = Instant::ZERO;
     while now < end {
-        let rate = rates.iter().take_while(|&&(from, _)| from <= now).last().or(rates.first());
-        let rate = rate.map_or(Rate::ZERO, |&(_, rate)| rate);
+        while let Some((_, next)) = rates.next_if(|&(from, _)| from <= now) {
+            rate = next;
+        }
         let quantizer = control.begin_group(rate.as_bps() * interval.as_secs_f64() * GROUP as f64);
-        let first = sizes.len() % clip.pictures().max(1);
-        let frames = match known.get(&(first, quantizer)) {
-            Some(frames) => frames,
-            None => known.entry((first, quantizer)).or_insert(encode_group(clip, first, quantizer)?),
-        };
+        let frames = groups.of(clip, sizes.len() % clip.pictures(), quantizer)?;
         control.end_group(frames.iter().map(|size| size.as_f64() * 8.0).sum());
-        for size in frames {
+        for size in frames.iter() {
             sizes.push((now, *size));
             now += interval;
         }
@@ -105,8 +138,8 @@ impl RateControl {
     }
 }
 
-/// Sizes of the pictures of a closed group that begins with that picture of the clip, in the encoder's order.
-fn encode_group(clip: &Clip, first: usize, quantizer: u8) -> Result<Vec<Bytes>, MediaError> {
+/// Sizes of the pictures of a closed group, in the encoder's order.
+fn encode_group(clip: &Clip, pictures: &[&gst::Buffer], quantizer: u8) -> Result<Vec<Bytes>, MediaError> {
     let format = clip.format();
     let failed = |message: String, missing| MediaError::Ffmpeg { path: PathBuf::from(&clip.name), message, missing };
     let io = |e: std::io::Error| failed(e.to_string(), e.kind() == std::io::ErrorKind::NotFound);
@@ -123,8 +156,7 @@ fn encode_group(clip: &Clip, first: usize, quantizer: u8) -> Result<Vec<Bytes>, 
         .spawn()
         .map_err(io)?;
     if let Some(mut pipe) = child.stdin.take() {
-        for n in first..first + GROUP {
-            let picture: &gst::Buffer = &clip.pictures[n % clip.pictures.len()];
+        for picture in pictures {
             let bytes = picture.map_readable().map_err(|e| failed(e.to_string(), false))?;
             // One that wants no more has a reason to say.
             if pipe.write_all(&bytes).is_err() {

@@ -179,13 +179,7 @@ impl SendConfig {
         let (env, mut controller) = (self.env(), self.controller()?);
         let quick_start = self.quick_start_params(&mut *controller)?;
         let (breaker, trace, quantum, lead) = (self.breaker, self.trace, self.quantum, self.adaptation.lead());
-        if !lead.is_zero() && !controller.may_leave_early() {
-            return Err(NetError::Config {
-                field: "adaptation",
-                found: format!("{} for `{}`", self.adaptation.name(), self.scheme),
-                allowed: "encoder or buffer: this controller has a least distance of two packets".to_owned(),
-            });
-        }
+        self.adaptation.suits(&*controller, &self.scheme)?;
         Ok(Flow::new(controller, FlowParams { breaker, trace, quantum, lead, quick_start, ..FlowParams::new(&env) }))
     }
 

@@ -15,6 +15,13 @@ fn set_tfrc(s: &mut RawScenario, name: &str, value: &str) {
     }
 }
 
+/// A setting about an approved rate, for flows that ask for one: the runs of others do not depend on it.
+fn set_approved(s: &mut RawScenario, name: &str, value: &str) {
+    for flow in s.flows.iter_mut().filter(|f| f.controller.starts_with("tfrc") && f.quick_start.is_some()) {
+        flow.parameters.insert(name.to_owned(), Parameter::Text(value.to_owned()));
+    }
+}
+
 const FIGURES: &[&str] =
     &["qsd.fig3", "qsd.fig4", "qsd.fig5", "qsd.fig6", "qsd.eq6", "qsd.fig8", "qsd.fig9", "qsd.table3"];
 
@@ -31,7 +38,7 @@ const VALIDATION_ALL: Reading = Reading::new(
     "RFC 5634 §3.2",
     "the approved rate is in use until all packets of its first RTT are acknowledged",
 )
-.setting(|s| set_tfrc(s, "qs_validation", "all"))
+.setting(|s| set_approved(s, "qs_validation", "all"))
 .touching(FIGURES);
 const CONTIGUOUS: Reading = Reading::new(
     "slots-contiguous",
@@ -52,7 +59,7 @@ const RECEIVED: Reading = Reading::new(
     "§3.3 (c)",
     "the first report after the approved rate lowers X to X_recv, not to twice as much",
 )
-.setting(|s| set_tfrc(s, "qs_limit", "received"))
+.setting(|s| set_approved(s, "qs_limit", "received"))
 .touching(FIGURES);
 const RECEIVED_CONTIGUOUS: Reading = Reading::set(
     "received-contiguous",
@@ -82,7 +89,7 @@ pub(super) const SINGLE: &[Reading] = &[
     Reading::new("timer-3s", "silent", "§3.5", "the no-feedback timer is 3 s at first")
         .setting(|s| set_tfrc(s, "first_timer", "3 s")),
     Reading::new("qs-wait", "silent", "§3.3 (a)", "the sender waits for the response")
-        .setting(|s| set_tfrc(s, "qs_wait", "on")),
+        .setting(|s| set_approved(s, "qs_wait", "on")),
     Reading::new("x-inst", "silent", "RFC 3448 §4.5", "packets are paced at X_inst: X falls as the RTT rises")
         .setting(|s| set_tfrc(s, "smoothing", "on")),
 ];

@@ -1,16 +1,15 @@
 //! A real encoder behind RCS: R(t), S(t), the buffer between them [rcs §III-F, Figs. 6 to 10].
 //!
-//! The encoder runs twice: following S(t) [rcs Figs. 6(b), 10], and at one rate [rcs Fig. 6(a)]. The paper does not give that rate: here it is
+//! The encoder runs twice for each seed of the random loss: following S(t) [rcs Figs. 6(b), 10], and at one rate [rcs Fig. 6(a)]. The paper does not give that rate: here it is
 //! the mean of S(t), so that only the changes of S(t) fill the buffer.
 
 use super::readings::{FILM, VP8, VP8_WHOLE};
-use super::traces::{Trace, trace};
+use super::traces::{Trace, traces};
 use crate::builtin::base;
-use crate::claim::exact;
-use crate::figure::{point, table};
-use crate::{Bench, Bound, Claim, Encoder, Experiment, Footage, Outcome, Point, Tools};
-use fairpace_lab::RunError;
-use fairpace_lab::stats::short;
+use crate::figure::{point, table, text};
+use crate::{Bench, Bound, Claim, Effort, Encoder, Experiment, Footage, Outcome, Point, Tools};
+use fairpace_lab::stats::{Estimate, short};
+use fairpace_lab::{RunError, pool};
 use fairpace_media::buffer_model::{self, Buffer, BufferSample};
 use fairpace_report::{Axis, Chart, Series};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -18,6 +17,69 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 /// Sizes of the buffer of Fig. 6(b): as printed, and the one that its delays need.
 const PRINTED_BITS: f64 = 16e3;
 const READ_BITS: f64 = 16e6;
+
+/// Seeds of the random loss, and so of S(t), of a full run. An encoder takes a hundred times as long as a simulation: a usual run has one.
+const SEEDS_FULL: usize = 5;
+
+/// S(t) of a seed, from the first moment data may leave: from then on time counts, as the encoder starts when RCS lets it.
+struct Course {
+    steps: Vec<(Instant, Rate)>,
+    length: Duration,
+    /// The mean of S(t), all the time.
+    one_rate: Vec<(Instant, Rate)>,
+}
+
+impl Course {
+    /// None if the flow sent nothing.
+    fn of(trace: &Trace, end: Instant, interval: Duration) -> Option<Course> {
+        let s_of_t = sending(trace);
+        let &(start, _) = s_of_t.first()?;
+        let steps: Vec<_> = s_of_t.iter().map(|&(t, rate)| (Instant::ZERO + t.since(start), rate)).collect();
+        let length = end.since(start);
+        // Without an encoder: the mean of S(t).
+        let sent = buffer_model::run(&[], interval, &steps, Buffer::None, Instant::ZERO + length);
+        let one_rate = sent.last().map(|s| (Instant::ZERO, s.mu_s)).into_iter().collect();
+        Some(Course { steps, length, one_rate })
+    }
+}
+
+/// A seed: the pictures of an encoder that follows, and what became of its buffers.
+struct Seed {
+    course: Course,
+    frames: Vec<(Instant, Bytes)>,
+    buffers: Buffers<'static>,
+}
+
+impl Seed {
+    fn new(
+        course: Course,
+        frames: Vec<(Instant, Bytes)>,
+        at_one_rate: &[(Instant, Bytes)],
+        interval: Duration,
+    ) -> Seed {
+        let run = |frames: &[_], buffer| {
+            buffer_model::run(frames, interval, &course.steps, buffer, Instant::ZERO + course.length)
+        };
+        let buffers = [
+            ("none", run(&frames, Buffer::None)),
+            ("16 kbit", run(&frames, Buffer::Bits(PRINTED_BITS))),
+            ("16 Mbit", run(&frames, Buffer::Bits(READ_BITS))),
+            ("16 Mbit, one rate", run(at_one_rate, Buffer::Bits(READ_BITS))),
+        ];
+        Seed { course, frames, buffers }
+    }
+
+    fn buffer(&self, n: usize) -> &[BufferSample] {
+        &self.buffers[n].1
+    }
+}
+
+/// The places among a seed's buffers.
+const NONE: usize = 0;
+/// See [`NONE`].
+const READ: usize = 2;
+/// See [`NONE`].
+const ONE_RATE: usize = 3;
 
 pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let section = e.section();
@@ -36,44 +98,41 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
         false => (Footage::Clip, tools.clip_name.clone()),
     };
     let name = format!("{} of {of}", encoder.name());
-    let Some(encode) = &mut tools.encoder else {
+    let Some(encode) = &tools.encoder else {
         return Ok(not_run("it needs a real encoder; build with the `gst` feature".to_owned()));
     };
     let scenario = base(e);
     let end = Instant::ZERO + scenario.duration.get();
-    let s_of_t = sending(&*trace(e, bench)?);
-    let Some(&(start, _)) = s_of_t.first() else { return Ok(not_run("the flow sent nothing".to_owned())) };
-    // The encoder starts when RCS lets it: from then on time counts.
-    let steps: Vec<(Instant, Rate)> = s_of_t.iter().map(|&(t, rate)| (Instant::ZERO + t.since(start), rate)).collect();
-    let length = end.since(start);
-    (bench.hooks().progress)(0, 1, &format!("{} encoding {} s as {name}", e.id, length.as_secs()));
-    // Without an encoder: the mean of S(t).
-    let sent = buffer_model::run(&[], interval, &steps, Buffer::None, Instant::ZERO + length);
-    let one_rate: Vec<_> = sent.last().map(|s| (Instant::ZERO, s.mu_s)).into_iter().collect();
-    let mut encoded = |rates: &[_]| encode(encoder, footage, rates, length);
-    let (frames, at_one_rate) = match encoded(&steps).and_then(|frames| Ok((frames, encoded(&one_rate)?))) {
-        Ok(both) => both,
+    let seeds = if bench.effort() == Effort::Quick { 1 } else { bench.seeds(1, SEEDS_FULL).max(1) };
+    let courses: Option<Vec<Course>> =
+        traces(e, bench, seeds)?.iter().map(|trace| Course::of(trace, end, interval)).collect();
+    let Some(courses) = courses else { return Ok(not_run("the flow sent nothing".to_owned())) };
+    let of = |(n, course): (usize, &Course)| [false, true].map(|one_rate| (n, one_rate, course.length));
+    let jobs: Vec<(usize, bool, Duration)> = courses.iter().enumerate().flat_map(of).collect();
+    let label = |(n, _, length): &(usize, bool, Duration)| {
+        format!("{} encoding {} s as {name}, seed {}", e.id, length.as_secs(), n + 1)
+    };
+    let encoded = pool::map(&jobs, bench.hooks(), label, |&(n, one_rate, length)| {
+        let rates = if one_rate { &courses[n].one_rate } else { &courses[n].steps };
+        encode(encoder, footage, rates, length)
+    });
+    let encoded = match encoded {
+        Ok(all) => all.into_iter().collect::<Option<Vec<_>>>().ok_or(RunError::Interrupted)?,
         Err(why) => return Ok(not_run(why)),
     };
-    (bench.hooks().progress)(1, 1, &format!("{} encoded", e.id));
-    let run = |frames: &[_], buffer| buffer_model::run(frames, interval, &steps, buffer, Instant::ZERO + length);
-    let buffers = [
-        ("none", run(&frames, Buffer::None)),
-        ("16 kbit", run(&frames, Buffer::Bits(PRINTED_BITS))),
-        ("16 Mbit", run(&frames, Buffer::Bits(READ_BITS))),
-        ("16 Mbit, one rate", run(&at_one_rate, Buffer::Bits(READ_BITS))),
-    ];
-    let [(_, none), _, (_, read), (_, one_rate)] = &buffers;
-    let claims = claims(e, none, read, one_rate);
-    let points = points(&buffers);
-    let caption = format!(
-        "{}, seed {}, flow 1; {name}, {} pictures in {:.0} s",
-        e.file,
-        scenario.seed.get(),
-        frames.len(),
-        length.as_secs_f64()
-    );
-    let section = charts(section, &caption, &frames, &steps, length, &buffers);
+    let mut encoded = encoded.into_iter();
+    let mut all = Vec::new();
+    for course in courses {
+        let (Some(frames), Some(at_one_rate)) = (encoded.next(), encoded.next()) else { break };
+        all.push(Seed::new(course, frames, &at_one_rate, interval));
+    }
+    let Some(first) = all.first() else { return Err(RunError::Interrupted) };
+    let (claims, points) = (claims(e, &all), points(&all));
+    let seed = scenario.seed.get();
+    let length_s = first.course.length.as_secs_f64();
+    let caption = format!("{}, flow 1; {name}, {length_s:.0} s", e.file);
+    let section = charts(section, &format!("{caption}; seed {seed}, {} pictures", first.frames.len()), first);
+    let section = section.table(worst(&all, format!("{caption}; {seeds} seeds from seed {seed} on")));
     Ok(e.outcome(points, claims, section))
 }
 
@@ -147,10 +206,26 @@ fn when_low(samples: &[BufferSample]) -> Option<f64> {
     Some(mean(true)? / mean(false).filter(|&d| d > 0.0)?)
 }
 
-fn claims(e: &Experiment, none: &[BufferSample], read: &[BufferSample], one_rate: &[BufferSample]) -> Vec<Claim> {
-    let ratio = none.last().filter(|l| l.mu_s > Rate::ZERO).map(|l| l.mu_r.as_bps() / l.mu_s.as_bps());
-    let more =
-        longest_s(one_rate).zip(longest_s(read)).filter(|(_, d)| *d > 0.0).map(|(one, following)| one / following);
+/// One number per seed; none if a seed has none.
+fn over(all: &[Seed], number: impl Fn(&Seed) -> Option<f64>) -> Option<Estimate> {
+    Estimate::of(&all.iter().map(number).collect::<Option<Vec<f64>>>()?)
+}
+
+fn claims(e: &Experiment, all: &[Seed]) -> Vec<Claim> {
+    let ratio = |seed: &Seed| {
+        let last = seed.buffer(NONE).last().filter(|l| l.mu_s > Rate::ZERO)?;
+        Some(last.mu_r.as_bps() / last.mu_s.as_bps())
+    };
+    let longest = |n: usize| move |seed: &Seed| longest_s(seed.buffer(n));
+    let more = |seed: &Seed| {
+        let following = longest_s(seed.buffer(READ)).filter(|d| *d > 0.0)?;
+        Some(longest_s(seed.buffer(ONE_RATE))? / following)
+    };
+    // Of the seed whose delay is the longest.
+    let build_up = |n: usize| {
+        let of = |seed: &&Seed| longest_s(seed.buffer(n)).unwrap_or(0.0);
+        all.iter().max_by(|a, b| of(a).total_cmp(&of(b))).map_or(String::new(), |seed| build_up(seed.buffer(n)))
+    };
     let adapts = "an encoder that follows S(t) incurs less delay than one at one rate, the mean of S(t) (Fig. 6(a))";
     let low =
         "at one rate (Fig. 6(a)) the delay is higher while S(t) is low (ours: below its median) than while it is high";
@@ -158,46 +233,76 @@ fn claims(e: &Experiment, none: &[BufferSample], read: &[BufferSample], one_rate
     let long = "with the 16-Mbit buffer of Fig. 6(b) the delay reaches tens of seconds (ours: at least 10 s)";
     let zero = "longest d(t) in s: zero by construction, since nothing waits";
     vec![
-        e.claim("means-meet", meet, Bound::Within(0.95, 1.05), "mu_R / mu_S at the end; one seed, one clip")
-            .exact(ratio),
+        e.claim("means-meet", meet, Bound::Within(0.95, 1.05), "mu_R / mu_S at the end").number(over(all, ratio)),
         e.claim("delay-16mbit", long, Bound::AtLeast(10.0), "longest d(t) in s")
-            .because(build_up(read))
-            .exact(longest_s(read)),
+            .because(build_up(READ))
+            .number(over(all, longest(READ))),
         e.claim("no-buffer-no-delay", "without a buffer (Fig. 10) none is added", Bound::AtMost(0.0), zero)
-            .exact(longest_s(none)),
+            .number(over(all, longest(NONE))),
         e.claim(
             "one-rate-delays-more",
             adapts,
             Bound::Above(1.0),
             "longest d(t), over that with an encoder that follows",
         )
-        .because(build_up(one_rate))
-        .exact(more),
+        .because(build_up(ONE_RATE))
+        .number(over(all, more)),
         e.claim("delay-when-low", low, Bound::Above(1.0), "mean d(t), over that while S(t) is high")
-            .exact(when_low(one_rate)),
+            .number(over(all, |seed| when_low(seed.buffer(ONE_RATE)))),
     ]
 }
 
 /// Buffers by name, each with what became of it.
 type Buffers<'a> = [(&'a str, Vec<BufferSample>); 4];
 
-fn points(buffers: &Buffers<'_>) -> Vec<Point> {
+/// A number of a buffer's course.
+type Told = fn(&[BufferSample]) -> Option<f64>;
+
+/// The numbers of each buffer, by metric.
+const TOLD: [(&str, Told); 5] = [
+    ("mu_r_bps", |samples| Some(samples.last()?.mu_r.as_bps())),
+    ("mu_s_bps", |samples| Some(samples.last()?.mu_s.as_bps())),
+    ("delay_max_s", longest_s),
+    ("buffer_max_bits", |samples| samples.iter().map(|s| s.k_bits).reduce(f64::max)),
+    ("lost_bits", |samples| Some(samples.last()?.lost_bits)),
+];
+
+fn points(all: &[Seed]) -> Vec<Point> {
     let mut points = Vec::new();
-    for (name, samples) in buffers {
-        let (Some(last), Some(longest)) = (samples.last(), longest_s(samples)) else { continue };
+    for (n, (name, samples)) in all.first().iter().flat_map(|first| first.buffers.iter().enumerate()) {
+        let Some(last) = samples.last() else { continue };
         let name = if *name == "none" { "no buffer" } else { name };
-        let fullest = samples.iter().map(|s| s.k_bits).fold(0.0, f64::max);
-        for (metric, value) in [
-            ("mu_r_bps", last.mu_r.as_bps()),
-            ("mu_s_bps", last.mu_s.as_bps()),
-            ("delay_max_s", longest),
-            ("buffer_max_bits", fullest),
-            ("lost_bits", last.lost_bits),
-        ] {
-            points.extend(point(name, &[("t_s", last.t.as_secs_f64())], metric, exact(value)));
+        for (metric, told) in TOLD {
+            let estimate = over(all, |seed| told(seed.buffer(n)));
+            points.extend(point(name, &[("t_s", last.t.as_secs_f64())], metric, estimate));
         }
     }
     points
+}
+
+/// The table of what became of each buffer.
+fn worst(all: &[Seed], caption: String) -> fairpace_report::Table {
+    let row = |(n, (name, _)): (usize, &(&str, Vec<BufferSample>))| {
+        let told = |key: &str, by: f64| {
+            let of = TOLD.iter().find(|(metric, _)| *metric == key);
+            text(of.and_then(|(_, told)| over(all, |seed| Some(told(seed.buffer(n))? / by))))
+        };
+        vec![
+            (*name).to_owned(),
+            told("delay_max_s", 1.0),
+            told("buffer_max_bits", 1e3),
+            told("lost_bits", 1e3),
+            told("mu_r_bps", 1e3),
+            told("mu_s_bps", 1e3),
+        ]
+    };
+    let rows = all.first().into_iter().flat_map(|first| first.buffers.iter().enumerate().map(row));
+    table(
+        "The buffer at its worst, and the means at the end",
+        format!("{caption}; mean ± half-width of the 95 % interval"),
+        ["buffer", "longest delay (s)", "fullest (kbit)", "lost (kbit)", "mu_R (kbit/s)", "mu_S (kbit/s)"],
+        rows,
+    )
 }
 
 /// At most this many points per line: the eye sees no more.
@@ -208,14 +313,8 @@ fn thinned(samples: &[BufferSample]) -> impl Iterator<Item = &BufferSample> {
     samples.iter().step_by(step)
 }
 
-fn charts(
-    mut section: fairpace_report::Section,
-    caption: &str,
-    frames: &[(Instant, Bytes)],
-    steps: &[(Instant, Rate)],
-    length: Duration,
-    buffers: &Buffers<'_>,
-) -> fairpace_report::Section {
+fn charts(mut section: fairpace_report::Section, caption: &str, seed: &Seed) -> fairpace_report::Section {
+    let Seed { course: Course { steps, length, .. }, frames, buffers } = seed;
     let time = || Axis::new("time since the encoder began", "s");
     let kbps = |r: Rate| r.as_bps() / 1e3;
     // R(t) by the second: single pictures scatter by a factor of ten.
@@ -240,29 +339,12 @@ fn charts(
     );
     let mut k = Chart::new("What waits in the buffer", time(), Axis::new("buffer k(t)", "kbit")).caption(caption);
     let mut d = Chart::new("What the buffer adds to the delay", time(), Axis::new("delay d(t)", "s")).caption(caption);
-    let mut table = table(
-        "The buffer at its worst, and the means at the end",
-        caption.to_owned(),
-        ["buffer", "longest delay (s)", "fullest (kbit)", "lost (kbit)", "mu_R (kbit/s)", "mu_S (kbit/s)"],
-        [],
-    );
     for (name, samples) in buffers {
         let xs: Vec<f64> = thinned(samples).map(|s| s.t.as_secs_f64()).collect();
         let delay = |s: &BufferSample| if s.delay < Duration::MAX { s.delay.as_secs_f64() } else { f64::NAN };
         let key = format!("buffer {name}");
         k = k.series(Series::line(*name, &key, xs.clone(), thinned(samples).map(|s| s.k_bits / 1e3).collect()));
         d = d.series(Series::line(*name, &key, xs, thinned(samples).map(delay).collect()));
-        if let Some(last) = samples.last() {
-            let most = |f: fn(&BufferSample) -> f64| short(samples.iter().map(f).fold(0.0, f64::max));
-            table.rows.push(vec![
-                (*name).to_owned(),
-                most(|s| s.delay.as_secs_f64()),
-                most(|s| s.k_bits / 1e3),
-                short(last.lost_bits / 1e3),
-                short(kbps(last.mu_r)),
-                short(kbps(last.mu_s)),
-            ]);
-        }
     }
     section = section.chart(k).chart(d);
     if let Some((_, samples)) = buffers.first() {
@@ -274,7 +356,7 @@ fn charts(
                 .series(Series::line("mu_R(t)", "encoder", xs, thinned(samples).map(|s| kbps(s.mu_r)).collect())),
         );
     }
-    section.table(table)
+    section
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ const K: [f64; 7] = [20.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
 
 const ALL: &[Scheme] = &[RCS, RAP, RAP_FINE, RENO, NEWRENO, SACK];
 const RAPS: [Scheme; 2] = [RAP, RAP_FINE];
+/// The schemes of the claims: none says anything of TCP.
+const CLAIMED: &[Scheme] = &[RCS, RAP, RAP_FINE];
 /// packets/s of the bottleneck, and the flows that share it [rcs §V-A].
 const CAPACITY: f64 = 1_300.0;
 const FLOWS: f64 = 10.0;
@@ -48,10 +50,11 @@ const BY_LOSS_PRECISION: Precision<RunStats> = Precision {
     most_seeds: |scheme, p| !scheme.starts_with("tcp") && (p < 5e-4 || p == 5e-3),
 };
 
-pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = BY_LOSS.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
-    let section = BY_LOSS.shown_in(e.section(), &found, &THROUGHPUT, fig17a_title(&found), &caption(e, &found));
-    Ok(e.outcome(BY_LOSS.points(&found), fig17a_claims(e, &found), section))
+pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = BY_LOSS.asked_for(tools, CLAIMED);
+    let found = figure.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
+    let section = figure.shown_in(e.section(), &found, &THROUGHPUT, fig17a_title(&found), &caption(e, &found));
+    Ok(e.outcome(figure.points(&found), fig17a_claims(e, &found), section))
 }
 
 /// Says what was measured where link errors are frequent.
@@ -105,8 +108,9 @@ fn fig17a_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     claims
 }
 
-pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = BY_LOSS.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
+pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = BY_LOSS.asked_for(tools, CLAIMED);
+    let found = figure.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
     let what = "smallest step between neighbouring points, up to P = {at}";
     let mut claims = vec![
         e.claim("grows", "the overhead grows with P", Bound::Above(0.0), what)
@@ -159,8 +163,9 @@ const FIG19: Figure<RunStats> = Figure { schemes: &[RCS], quantities: &[OVERHEAD
 const BY_RTT_PRECISION: Precision<RunStats> =
     Precision { numbers: &[throughput, overhead], most_seeds: |scheme, rtt| scheme.starts_with("rcs") && rtt >= 400.0 };
 
-pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = BY_RTT.measured(e, bench, MEASURE, BY_RTT_PRECISION)?;
+pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = BY_RTT.asked_for(tools, CLAIMED);
+    let found = figure.measured(e, bench, MEASURE, BY_RTT_PRECISION)?;
     let of_rcs = || RTTS.iter().map(|&x| (x, found.estimate(RCS.key, x, throughput)));
     let (low, high) = (smallest(of_rcs()).0, largest(of_rcs()).0);
     let statement = "RCS is nearly flat over RTT (ours: the lowest point is at least 0.8 of the highest)";
@@ -190,12 +195,13 @@ pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         );
     }
     let title = "RAP falls with RTT, RCS far less";
-    let section = BY_RTT.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
-    Ok(e.outcome(BY_RTT.points(&found), claims, section))
+    let section = figure.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
+    Ok(e.outcome(figure.points(&found), claims, section))
 }
 
-pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = BY_RTT.measured(e, bench, MEASURE, BY_RTT_PRECISION)?;
+pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = BY_RTT.asked_for(tools, &[RCS]);
+    let found = figure.measured(e, bench, MEASURE, BY_RTT_PRECISION)?;
     let at_each = |from: f64| {
         let places = RTTS.iter().filter(move |x| **x >= from);
         places.map(|&x| (x, found.estimate(RCS.key, x, overhead))).collect::<Vec<_>>()
@@ -225,10 +231,11 @@ const FIG17C: Figure<RunStats> = Figure {
     vary: set_background,
     quantities: &[THROUGHPUT, OVERHEAD],
 };
-pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = FIG17C.asked_for(tools, &[RCS1, RCS2, RAP, RAP_FINE]);
     // The remaining ratio at 600 is within two percent of the bound.
     let most_seeds = |scheme: &str, s_l: f64| scheme == RCS1.key && (s_l == 0.0 || s_l == 600.0);
-    let found = FIG17C.measured(e, bench, MEASURE, Precision { numbers: &[throughput], most_seeds })?;
+    let found = figure.measured(e, bench, MEASURE, Precision { numbers: &[throughput], most_seeds })?;
     let to_400: Vec<f64> = S_L.iter().copied().filter(|x| *x <= 400.0).collect();
     let change = "largest change, at S_L = {at}";
     let to_400_flat = "RCS1 is flat up to 400 packets/s (ours: within 5 % of S_L = 0)";
@@ -237,7 +244,7 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         e.claim("rcs2-flat", "RCS2 is flat (ours: within 5 % of S_L = 0)", Bound::AtMost(0.05), change)
             .spread(&found, RCS2.key, &S_L, 0.0, throughput),
         e.claim("rcs1-flat-to-400", to_400_flat, Bound::AtMost(0.05), change)
-            .because(full(&found, 400.0))
+            .because(format!("RCS fills {} of the link, beside S_L = 400", filled(&found, RCS1.key, 400.0)))
             .spread(&found, RCS1.key, &to_400, 0.0, throughput),
         e.claim("rcs1-lower-at-600", lower, Bound::Within(0.75, 1.0), "throughput at 600 / at 0")
             .relative(&found, RCS1.key, 600.0, 0.0, throughput),
@@ -253,12 +260,8 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
     }
     let title = "Throughput beside low-priority background";
     let section = e.section().text("RAP and TCP are drawn with the constant-rate background.");
-    let section = FIG17C.shown_in(section, &found, &THROUGHPUT, title, &caption(e, &found));
-    Ok(e.outcome(FIG17C.points(&found), claims, section))
-}
-
-fn full(found: &Measurements<RunStats>, s_l: f64) -> String {
-    format!("RCS fills {} of the link, beside S_L = {s_l}", filled(found, RCS1.key, s_l))
+    let section = figure.shown_in(section, &found, &THROUGHPUT, title, &caption(e, &found));
+    Ok(e.outcome(figure.points(&found), claims, section))
 }
 
 /// Ten RAP flows in place of the background, each at most a tenth of S_L.
@@ -279,8 +282,9 @@ fn responsive_background(s: &mut RawScenario) {
 const FIG17D: Figure<RunStats> =
     Figure { x: BUFFER, places: &K, schemes: ALL, vary: set_buffer, quantities: &[THROUGHPUT, OVERHEAD] };
 
-pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = FIG17D.measured(e, bench, MEASURE, Precision::of(&[throughput]))?;
+pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let figure = FIG17D.asked_for(tools, CLAIMED);
+    let found = figure.measured(e, bench, MEASURE, Precision::of(&[throughput]))?;
     let to_300: Vec<f64> = K.iter().copied().filter(|x| *x <= 300.0).collect();
     let flat = "RCS changes little up to K = 300 (ours: within 10 % of K = 50)";
     let higher = "RCS is slightly higher beyond (ours: K = 500 above K = 300, by at most 20 %)";
@@ -303,8 +307,8 @@ pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         );
     }
     let title = "Throughput against the room in the buffer";
-    let section = FIG17D.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
-    Ok(e.outcome(FIG17D.points(&found), claims, section))
+    let section = figure.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
+    Ok(e.outcome(figure.points(&found), claims, section))
 }
 
 #[cfg(test)]
@@ -332,6 +336,18 @@ mod tests {
         let found = enough(&mini(), &mut bench, MEASURE, MINI.cases(&base), Precision::of(&[throughput]));
         assert_eq!(bench.simulated(), 18);
         found.unwrap()
+    }
+
+    #[test]
+    fn a_reading_beside_the_one_that_is_drawn_runs_the_schemes_that_claims_are_about() {
+        let keys = |claims_only: bool| {
+            let figure = BY_LOSS.asked_for(&Tools { claims_only, ..Tools::default() }, CLAIMED);
+            figure.schemes.iter().map(|scheme| scheme.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(true), ["rcs", "rap", "rap-fine"]);
+        assert_eq!(keys(false).len(), 6);
+        // The miniature has these three alone, and no claim is without a number.
+        assert!(fig17a_claims(&mini(), &miniature()).iter().all(|claim| claim.measured.is_some()));
     }
 
     #[test]

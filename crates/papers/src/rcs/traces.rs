@@ -31,9 +31,14 @@ pub(super) struct Trace {
 
 /// The experiment's one run.
 pub(super) fn trace(e: &Experiment, bench: &mut Bench<'_>) -> Result<Rc<Trace>, RunError> {
+    traces(e, bench, 1)?.into_iter().next().ok_or(RunError::Interrupted)
+}
+
+/// The experiment's runs, one per seed.
+pub(super) fn traces(e: &Experiment, bench: &mut Bench<'_>, seeds: usize) -> Result<Vec<Rc<Trace>>, RunError> {
     const MEASURE: Measure<Trace> = Measure { name: "rcs trace", of: watch };
-    let found = counted(e, bench, MEASURE, vec![Case::new(RCS.key, 0.0, base(e))], 1)?;
-    found.runs(RCS.key, 0.0).first().cloned().ok_or(RunError::Interrupted)
+    let found = counted(e, bench, MEASURE, vec![Case::new(RCS.key, 0.0, base(e))], seeds)?;
+    Ok(found.runs(RCS.key, 0.0).to_vec())
 }
 
 fn watch(job: &Job<'_>) -> Result<Trace, RunError> {
@@ -149,7 +154,14 @@ pub(super) fn fig14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             Bound::Within(-0.5, 0.5),
             "packets per SRTT gained by t0 + 1.99 SRTT",
         )
-        .because("Every dummy that got through beyond SRTT S0 / 2 raises S: the queue and a draining path let some")
+        .because(loss.as_ref().map_or(String::new(), |l| {
+            let later = trace.at(l.t0 + 1.99 * l.srtt).map_or("–".to_owned(), short);
+            format!(
+                "S was {} packets/s in Detected and {later} at t0 + 1.99 SRTT, of {} s each",
+                short(l.halved),
+                short(l.srtt)
+            )
+        }))
         .exact(stays),
         e.claim(
             "one-packet-per-srtt",

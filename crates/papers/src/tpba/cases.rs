@@ -343,7 +343,7 @@ pub(super) fn fig32(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             Bound::Below(0.9),
             "f of the flows' mean rates in the half before flow 4",
         )
-        .because("The paper distrusts its implementation of RAP")
+        .because(format!("RAP gets {} times the fair share in that half", brief(part)))
         .number(f),
     ];
     let mut points = Vec::new();

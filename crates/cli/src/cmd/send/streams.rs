@@ -11,7 +11,7 @@ use crate::stop::Stop;
 use crate::term::note;
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, Phased, PictureWish, SourceSpec};
-use fairpace_net::send::{SendConfig, SendEnd, SendReport, Stream, run_many};
+use fairpace_net::send::{Adaptation, SendConfig, SendEnd, SendReport, Stream, run_many};
 use fairpace_net::{Clock, Family, Key, NetError, resolve};
 use fairpace_scenario::{Count, ScenarioError, Size, StreamSpec, Streams, Time};
 use fairpace_units::{Duration, Instant, RandomStream};
@@ -61,6 +61,13 @@ pub(super) fn run(args: &Args, file: &Path) -> Outcome {
             streams.refuse(index, "source", &format!("cannot be opened: {}", failure.message), &allowed)
         })?;
         let Some(source) = found else { return Err(Failure::silent(code::INTERRUPTED)) };
+        // The defaults' rate is for sources that are encoded here.
+        if !source.format().follows_rate && streams.says(index, "encoder_rate") {
+            let wrong = "is of no effect on a source that is encoded already";
+            return Err(streams
+                .refuse(index, "encoder_rate", wrong, "leave it out: the rate is the source's own")
+                .into());
+        }
         let by = PHASES.mul_f64(RandomStream::named(one.seed, "send.phase").uniform());
         sources.push(if one.source.is_synthetic() { Box::new(Phased::new(source, by)) } else { source });
     }
@@ -99,6 +106,9 @@ fn ready(streams: &Streams, index: usize, spec: &StreamSpec, family: Family) -> 
     spec.controller().clone_into(&mut config.scheme);
     config.settings = spec.settings();
     (config.min_rate, config.max_rate) = (spec.least(), spec.most());
+    let (rate, size) = (spec.encoder_rate(), spec.buffer.as_ref().map(Size::get));
+    config.adaptation = Adaptation::chosen(spec.adaptation(), rate, size, config.max_rate)
+        .map_err(|wrong| refuse(wrong.field(), &format!("cannot be used: {wrong}"), &wrong.hint()))?;
     config.quantum = spec.quantum.as_ref().map_or(config.quantum, Time::get);
     config.duration = spec.seconds.as_ref().map(Time::get);
     config.session.packet_size = spec.packet_size.as_ref().map_or(fairpace_units::Bytes::new(1_200), Size::get);
@@ -113,6 +123,8 @@ fn ready(streams: &Streams, index: usize, spec: &StreamSpec, family: Family) -> 
         let field = if matches!(&error, NetError::Config { field: "packet_size", .. }) { "packet_size" } else { "to" };
         told(field, &error.into())
     })?;
+    let suits = config.controller().and_then(|controller| config.adaptation.suits(&*controller, &config.scheme));
+    suits.map_err(|error| told("adaptation", &error.into()))?;
     let text = spec.source.as_deref().unwrap_or_default();
     let source = match SourceSpec::parse(text).map_err(|error| told("source", &error.into()))? {
         SourceSpec::File(path) => SourceSpec::File(streams.resolve(&path.to_string_lossy())),
@@ -129,7 +141,7 @@ fn ready(streams: &Streams, index: usize, spec: &StreamSpec, family: Family) -> 
     let size =
         size.map_err(|wrong| refuse("size", &format!("is no size: {wrong}"), "a width and a height, as in `640x360`"))?;
     let frames_per_second = spec.fps.and_then(|fps| u32::try_from(fps.get()).ok());
-    let wish = PictureWish { size, frames_per_second, most_rate: Some(config.max_rate) };
+    let wish = PictureWish { size, frames_per_second, most_rate: Some(config.adaptation.most_rate(config.max_rate)) };
     let seed = spec.seed.map_or(index as u64 + 1, Count::get);
     Ok(Ready { name: spec.name.clone().unwrap_or_default(), config, source, wish, seed })
 }
