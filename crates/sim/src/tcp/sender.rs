@@ -224,9 +224,25 @@ impl TcpSender {
         self.account(now);
         // [RFC 5681 §4.1] after an idle RTO the window restarts at the initial one.
         let restarts = self.params.restart_after_idle && was_idle && self.snd_max > 0;
-        if restarts && now.since(self.last_sent) > self.rto.rto() {
-            self.cwnd = self.cwnd.min(self.params.initial_window.as_f64());
+        let idle = now.since(self.last_sent);
+        if restarts && idle > self.rto.rto() {
+            let least = self.cwnd.min(self.params.initial_window.as_f64());
+            self.cwnd = if self.params.linux { self.decayed(idle, least) } else { least };
         }
+    }
+
+    /// What Linux leaves of the window after so long without sending: half of it for each timeout's time, whole segments, at `least`
+    /// that many; ssthresh remembers three quarters of it [RFC 2861 §3].
+    #[cold]
+    fn decayed(&mut self, idle: Duration, least: f64) -> f64 {
+        self.ssthresh = self.ssthresh.max((0.75 * self.cwnd).floor());
+        let rto = self.rto.rto();
+        let (mut cwnd, mut left) = (self.cwnd, idle.saturating_sub(rto));
+        while !left.is_zero() && cwnd > least {
+            cwnd = (cwnd / 2.0).floor();
+            left = left.saturating_sub(rto);
+        }
+        cwnd.max(least)
     }
 
     /// The source has no more for now; what is out is still delivered.

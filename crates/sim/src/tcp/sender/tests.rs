@@ -541,6 +541,24 @@ fn an_idle_connection_restarts_from_the_initial_window() {
     assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), 2);
 }
 
+/// [RFC 2861 §3] The last segments leave at 400 ms; the timeout is 100 + 200 ms.
+#[test]
+fn linux_halves_the_window_for_each_timeout_without_sending() {
+    for (ms, cwnd, ssthresh) in [(650, 64.0, 50.0), (800, 32.0, 50.0), (1_100, 16.0, 50.0), (5_000, 2.0, 50.0)] {
+        let initial_ssthresh = Some(Packets::new(50));
+        let mut p = Pair::new(TcpParams { linux: true, initial_ssthresh, ..exact(TcpVariant::Sack) }, 62, &[]);
+        p.run_until(ms);
+        p.tx.set_cwnd(p.now, 64.0);
+        p.tx.on_data(p.now, 400);
+        assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (cwnd, ssthresh), "{ms} ms");
+    }
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, 62, &[]);
+    p.run_until(2_000);
+    p.tx.ssthresh = 10.0;
+    p.tx.on_data(p.now, 400);
+    assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (2.0, 48.0), "three quarters are remembered");
+}
+
 #[test]
 fn a_window_that_was_ordered_is_kept_over_an_idle_time_where_windows_are_kept() {
     for (restart_after_idle, sent) in [(true, 2), (false, 10)] {
