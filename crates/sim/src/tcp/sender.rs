@@ -603,7 +603,7 @@ impl TcpSender {
         let left = self.cwnd * self.remaining();
         self.cut(left);
         self.cut_by_mark = true;
-        self.cwnd = left.max(1.0);
+        self.cwnd = if self.params.linux { left.floor() } else { left }.max(1.0);
     }
 
     fn enter_recovery(&mut self, now: Instant) {
