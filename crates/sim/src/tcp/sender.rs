@@ -231,8 +231,8 @@ impl TcpSender {
         }
     }
 
-    /// What Linux leaves of the window after so long without sending: half of it for each timeout's time, whole segments, at `least`
-    /// that many; ssthresh remembers three quarters of it [RFC 2861 §3].
+    /// The window after so long without sending, as Linux has it: halved for each timeout's time, in whole segments, to `least` at the
+    /// lowest; ssthresh remembers three quarters [RFC 2861 §3].
     #[cold]
     fn decayed(&mut self, idle: Duration, least: f64) -> f64 {
         self.ssthresh = self.ssthresh.max((0.75 * self.cwnd).floor());
@@ -591,7 +591,8 @@ impl TcpSender {
     /// [RFC 3168 §6.1.2] a mark is answered as a loss, once per window, but nothing is sent again.
     #[cold]
     fn on_echo(&mut self, now: Instant) {
-        if !self.is_new_window() {
+        // The segment at `recover` is the first to tell the receiver of the cut: echoes go on until it is acknowledged, with Linux too.
+        if self.recover_set && self.snd_una <= self.recover {
             return;
         }
         self.counters.ecn_cuts += 1;

@@ -579,6 +579,17 @@ fn a_window_that_was_ordered_is_kept_over_an_idle_time_where_windows_are_kept() 
     assert_eq!(p.tx.cwnd(), 1.0);
 }
 
+#[test]
+fn one_mark_is_one_cut_with_linuxs_recovery_too() {
+    for linux in [false, true] {
+        let params = TcpParams { ecn: true, linux, ..exact(TcpVariant::Sack) };
+        let mut p = Pair::new(params, u32::MAX, &[]);
+        p.mark = [20].into_iter().collect();
+        p.run_until(2_000);
+        assert_eq!(p.tx.counters().ecn_cuts, 1, "linux {linux}");
+    }
+}
+
 /// Windows 2, 4, 8, 16 in rounds of 100 ms; what is sent at 300 ms is 14..30.
 fn marked(variant: TcpVariant, mark: &[u32], drop: &[(u32, u32)]) -> Pair {
     let mut p = Pair::new(TcpParams { ecn: true, ..exact(variant) }, u32::MAX, drop);
