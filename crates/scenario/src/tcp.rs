@@ -104,7 +104,7 @@ pub const TCP: Table = Table::of::<TcpSpec>(
             "linux",
             "",
             Form::Flag,
-            "loss recovery as Linux has it: with SACK proportional rate reduction [RFC 6937], losses found by what was sent later and arrived [RFC 8985], a scoreboard that a timeout keeps; NewReno's timer restarted at each partial ACK [RFC 6582 §4]; a timeout of the smoothed RTT and `min_rto` at least",
+            "loss recovery as Linux has it: with SACK proportional rate reduction [RFC 6937], losses found by what was sent later and arrived [RFC 8985], a scoreboard that a timeout keeps; NewReno's timer restarted at each partial ACK [RFC 6582 §4]; a timeout of the smoothed RTT and `min_rto` at least; a whole window, which grows by counted ACKs and is halved for each timeout's time of a pause [RFC 2861 §3]",
         ),
         Row::new(
             "ns2",

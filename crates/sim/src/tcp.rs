@@ -88,7 +88,9 @@ pub struct TcpParams {
     /// proportion to what arrives [RFC 6937], a segment or a retransmission is lost when one that was sent after it has arrived
     /// [RFC 8985; outside a repair with the third SACK, or an eighth of the smoothed RTT after the first], and a timeout keeps the
     /// scoreboard. NewReno's timer restarts at each partial ACK ("slow but steady"), and not at the first only ("impatient")
-    /// [RFC 6582 §4]. For all, `min_rto` is what is added to the smoothed RTT at least. Default off.
+    /// [RFC 6582 §4]. For all, `min_rto` is what is added to the smoothed RTT at least, and the
+    /// window is whole: it grows by one after as many ACKs as it has segments, and is halved for each timeout's time of a pause
+    /// [RFC 2861 §3]. Default off.
     pub linux: bool,
     /// Recovery of SACK as ns-2's Sack1 has it, instead of by RFC 6675: the pipe is a count, one fewer with each ACK, two with a partial
     /// one, one more with each segment; every hole below a SACK is sent again, one above all SACKs after new segments; three duplicate
