@@ -520,8 +520,11 @@ class Tcp(_Table):
     limited_transmit: limited transmit [RFC 3042]; `true` or `false`; default true
     linux: loss recovery as Linux has it: with SACK proportional rate reduction [RFC 6937], losses found by what
         was sent later and arrived [RFC 8985], a scoreboard that a timeout keeps; NewReno's timer restarted at
-        each partial ACK [RFC 6582 §4]; a timeout of the smoothed RTT and `min_rto` at least; `true` or `false`;
-        default false
+        each partial ACK [RFC 6582 §4]; a timeout of the smoothed RTT and `min_rto` at least; a whole window,
+        which grows by counted ACKs and is halved for each timeout's time of a pause [RFC 2861 §3]; `true` or
+        `false`; default false
+    ns2: SACK repairs as ns-2's Sack1: the pipe is a count, and every hole below a SACK is sent again; not with
+        `linux`; `true` or `false`; default false
     ecn: new data goes out as ECT(0), and a queue's mark is answered as a loss [RFC 3168]; `true` or `false`;
         default false
     send_jitter: each packet leaves up to so much later, at random: breaks the phase effects of drop-tail queues;
@@ -542,6 +545,7 @@ class Tcp(_Table):
     delayed_ack: str | None = None
     limited_transmit: bool | None = None
     linux: bool | None = None
+    ns2: bool | None = None
     ecn: bool | None = None
     send_jitter: str | None = None
 
@@ -687,6 +691,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
         "ecn": "send ECN-capable packets; a mark counts as a loss; `on` or `off`; default off",
         "t_gran": "t_gran: the grain of the driver's timer: a packet may leave min(t_ipi, t_gran, R)/2 early; from 0 s to 100 ms; default 0 ms",
         "first_timer": "the no-feedback timer before the first RTT; `3 s` is what TCP had (RFC 2988); from 1 s to 60 s; default 2 s",
+        "w_init": "W_init: `rfc3390`: with `rfc = 3448` too the first RTT has the window of RFC 3390, as in ns-2, not one packet; `rfc` or `rfc3390`; default rfc",
         "qs_wait": "after a Quick-Start request send nothing more before feedback; else at the rate allowed without it; `on` or `off`; default off",
         "qs_validation": "a Quick-Start rate is kept until all packets of its first RTT are acknowledged, or only until the next feedback after the first on one of them; never for more than three RTTs; `all` or `next`; default all",
         "qs_limit": "X_recv: the first report after a Quick-Start rate lowers X to twice what was received, as the RFC's step 4 does, or to what was received; `twice` or `received`; default twice",
@@ -704,6 +709,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
         "t_gran": "t_gran: as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms; from 0 s to 100 ms; default 0 ms",
         "header": "H: bytes of each packet's headers that packet sizes do not count; 0 where they do; a whole number from 0 to 200; default 40",
         "first_timer": "the no-feedback timer before the first RTT; `3 s` is what TCP had (RFC 2988); from 1 s to 60 s; default 2 s",
+        "w_init": "W_init: `rfc3390`: with `rfc = 3448` too the first RTT has the window of RFC 3390, as in ns-2, not one packet; `rfc` or `rfc3390`; default rfc",
         "qs_wait": "after a Quick-Start request send nothing more before feedback; else at the rate allowed without it; `on` or `off`; default off",
         "qs_validation": "a Quick-Start rate is kept until all packets of its first RTT are acknowledged, or only until the next feedback after the first on one of them; never for more than three RTTs; `all` or `next`; default all",
         "qs_limit": "X_recv: the first report after a Quick-Start rate lowers X to twice what was received, as the RFC's step 4 does, or to what was received; `twice` or `received`; default twice",
