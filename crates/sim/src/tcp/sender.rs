@@ -1,5 +1,5 @@
 //! The sending half of TCP.
-//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042], [RFC 3168], [RFC 6937], [RFC 8985]. Read first: the table of
+//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042], [RFC 3168], [RFC 2861], [RFC 6937], [RFC 8985]. Read first: the table of
 //! names in [`super`].
 //!
 //! Readings, all as ns-2 does it, because the tables this is checked against come from there:
@@ -17,7 +17,8 @@
 //!
 //! With [`TcpParams::linux`] losses of a SACK sender are found by what was sent later and has arrived [RFC 8985], the window of a
 //! recovery is reduced in proportion to what arrives [RFC 6937], a timeout keeps the scoreboard, `min_rto` is what is added to the
-//! smoothed RTT at least, and NewReno's timer restarts at each partial ACK.
+//! smoothed RTT at least, and NewReno's timer restarts at each partial ACK. The window is whole and grows by counted ACKs; a pause
+//! halves it for each timeout's time [RFC 2861]; a timeout in a window that was cut keeps ssthresh.
 //!
 //! With [`TcpParams::ns2`] SACK repairs as ns-2's Sack1 does: its pipe is a count, and each hole below a SACK is a loss.
 //!
@@ -271,7 +272,7 @@ impl TcpSender {
             TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, threshold),
             TcpVariant::Reno | TcpVariant::NewReno => true,
         };
-        if self.mode == Mode::Recovery && self.params.ns2 {
+        if self.mode == Mode::Recovery && self.is_sack1() {
             self.counted_pipe -= 1;
         }
         let advances = ack.next > self.snd_una;

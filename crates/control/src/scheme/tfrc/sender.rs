@@ -101,6 +101,7 @@ pub(crate) struct SenderParams {
     pub(crate) smoothing: bool,
     /// The no-feedback timer before any RTT is known: 2 s [RFC 5348 §4.2].
     pub(crate) first_timer: Duration,
+    /// W_init is RFC 3390's by RFC 3448 too, as in ns-2.
     pub(crate) rfc3390_window: bool,
     /// The largest segment, bytes: W_init is made of it.
     pub(crate) mss: f64,

@@ -310,6 +310,29 @@ fn sack1_sends_a_hole_again_at_the_first_sack_above_and_counts_a_partial_ack_twi
 }
 
 #[test]
+fn sack1_counts_duplicates_and_forgets_its_scoreboard_with_each_new_ack() {
+    for (ns2, phase, kept) in [(true, TcpPhase::SlowStart, 0), (false, TcpPhase::Recovery, 3)] {
+        let mut p = Pair::new(TcpParams { ns2, ..exact(TcpVariant::Sack) }, u32::MAX, &[]);
+        p.run_until(350);
+        let mut ack = TcpAck { next: 14, ..TcpAck::default() };
+        ack.sack[0] = Range { start: 20, end: 23 };
+        p.tx.on_ack(p.now, &ack);
+        assert_eq!(p.tx.phase(), phase, "one duplicate with three segments, ns2 {ns2}");
+        p.tx.on_ack(p.now, &TcpAck { next: 15, ..TcpAck::default() });
+        assert_eq!(p.tx.scoreboard.sacked(), kept);
+    }
+}
+
+#[test]
+fn ssthresh_is_whole_with_linux_and_ns2() {
+    for (linux, ns2, ssthresh) in [(true, false, 4.0), (false, true, 4.0), (false, false, 4.5)] {
+        let mut p = Pair::new(TcpParams { linux, ns2, ..exact(TcpVariant::Sack) }, u32::MAX, &[]);
+        p.tx.cut(4.5);
+        assert_eq!(p.tx.ssthresh(), ssthresh);
+    }
+}
+
+#[test]
 fn linuxs_sack_recovery_sends_in_proportion_to_what_arrives() {
     // Of 14..30, sent at 300 ms, every second one is lost from 14 on; 15, 17, ... 29 arrive, and eight ACKs come at 400 ms. The
     // first two let out 30 and 31 (limited transmit). The third begins the recovery: flight 16, ssthresh 8, and 14 goes again.
@@ -539,6 +562,36 @@ fn an_idle_connection_restarts_from_the_initial_window() {
     p.tx.on_data(p.now, 162);
     p.transmit();
     assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), 2);
+}
+
+#[test]
+fn linuxs_window_grows_by_one_after_as_many_acks_as_it_has_segments() {
+    let rounds = |linux| {
+        let (initial_window, initial_ssthresh) = (Packets::new(4), Some(Packets::new(4)));
+        let mut p =
+            Pair::new(TcpParams { linux, initial_window, initial_ssthresh, ..exact(TcpVariant::Sack) }, u32::MAX, &[]);
+        p.run_until(450);
+        (p.rounds(), p.tx.cwnd())
+    };
+    assert_eq!(rounds(true), (vec![4, 5, 6, 7, 8], 8.0));
+    // 1/cwnd for each ACK: 4.25, 4.49, 4.71, 4.92 after the first four.
+    assert_eq!(rounds(false).0[..3], [4, 4, 5]);
+}
+
+#[test]
+fn a_timeout_in_a_window_that_was_cut_keeps_linuxs_ssthresh() {
+    for linux in [false, true] {
+        // 14 of the round at 300 ms is lost, its repair at 400 ms, and all that leaves with it or later.
+        let losses: Vec<(u32, u32)> =
+            (14..200).flat_map(|seq| [(seq, 1), (seq, 2)]).chain((30..200).map(|s| (s, 0))).chain([(14, 0)]).collect();
+        let mut p = Pair::new(TcpParams { linux, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
+        p.run_until(400);
+        assert_eq!((p.tx.phase(), p.tx.counters().timeouts), (TcpPhase::Recovery, 0));
+        let cut = p.tx.ssthresh();
+        p.run_until(2_000);
+        assert!(p.tx.phase() == TcpPhase::Timeout && p.tx.counters().timeouts >= 2, "linux {linux}");
+        assert_eq!(p.tx.ssthresh() == cut, linux, "{} after {cut}", p.tx.ssthresh());
+    }
 }
 
 /// [RFC 2861 §3] The last segments leave at 400 ms; the timeout is 100 + 200 ms.
