@@ -25,8 +25,8 @@ const SLOTS_AHEAD: u64 = 4;
 const FEW: usize = 24;
 /// Openings of slots between two looks at how full these are, and the means below and above which they become wider and narrower.
 const REVIEW_EVERY: u32 = 1_024;
-const LEAST: u32 = 8;
-const MOST: u32 = 32;
+const LEAST: u32 = 4;
+const MOST: u32 = 16;
 /// A slot is 64 ns wide at least, and 4 s at most.
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
@@ -233,25 +233,21 @@ impl EventSet {
     /// those before it, which move up to where one was taken.
     #[inline(never)]
     fn insert_soon(&mut self, entry: Entry) {
-        let (first, len) = (self.first, self.soon.len());
-        let middle = first + (len - first) / 2;
-        if first == 0 || self.soon.get(middle).is_none_or(|other| other.at <= entry.at) {
-            let mut place = len;
+        let waiting = &self.soon[self.first..];
+        if self.first == 0 || waiting.get(waiting.len() / 2).is_none_or(|other| other.at <= entry.at) {
             self.soon.push(entry);
-            while place > first && self.soon[place - 1].at > entry.at {
-                self.soon[place] = self.soon[place - 1];
-                place -= 1;
-            }
-            self.soon[place] = entry;
-        } else {
-            let mut place = first;
-            while self.soon[place].at <= entry.at {
-                self.soon[place - 1] = self.soon[place];
-                place += 1;
-            }
-            self.soon[place - 1] = entry;
-            self.first -= 1;
+            sink(&mut self.soon[self.first..]);
+            return;
         }
+        self.first -= 1;
+        let mut place = &mut self.soon[self.first..];
+        while let [here, next, ..] = place
+            && next.at <= entry.at
+        {
+            *here = *next;
+            place = &mut place[1..];
+        }
+        place[0] = entry;
     }
 
     #[cold]
@@ -349,14 +345,7 @@ impl EventSet {
             // Stable, so that equal times keep their order.
             soon.sort_by_key(|entry| entry.at);
         } else {
-            for i in 1..soon.len() {
-                let (entry, mut place) = (soon[i], i);
-                while place > 0 && soon[place - 1].at > entry.at {
-                    soon[place] = soon[place - 1];
-                    place -= 1;
-                }
-                soon[place] = entry;
-            }
+            (2..=soon.len()).for_each(|len| sink(&mut soon[..len]));
         }
     }
 
@@ -390,6 +379,23 @@ impl EventSet {
     fn open_until(&mut self, next_slot: u64) {
         self.next_slot = next_slot;
         self.until = if next_slot > u64::MAX >> self.shift { u64::MAX } else { next_slot << self.shift };
+    }
+}
+
+/// Moves the last of some entries, of which the others are in order, in front of those that are later.
+#[inline(always)]
+fn sink(entries: &mut [Entry]) {
+    let Some(&last) = entries.last() else { return };
+    let mut place = entries;
+    while let [.., before, here] = place
+        && before.at > last.at
+    {
+        *here = *before;
+        let len = place.len();
+        place = &mut place[..len - 1];
+    }
+    if let Some(here) = place.last_mut() {
+        *here = last;
     }
 }
 
