@@ -160,8 +160,9 @@ impl Exact {
     }
 }
 
-/// Always the same rate.
+/// Always the same rate. The fields are in the order of use.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct FixedRate {
     /// Rate units.
     rate: NonZeroU64,
@@ -172,17 +173,31 @@ pub(crate) struct FixedRate {
     last_took: Exact,
 }
 
+/// No packet has that size.
+const NO_SIZE: u64 = u64::MAX;
+
 impl FixedRate {
     /// `None` if the rate is nearly nothing.
     pub(crate) fn new(rate: Rate) -> Option<Self> {
         let rate = NonZeroU64::new(rate_units(rate))?;
-        Some(FixedRate { rate, done: Exact::default(), last_size: 0, last_took: Exact::default() })
+        Some(FixedRate { rate, done: Exact::default(), last_size: NO_SIZE, last_took: Exact::default() })
     }
 
     /// When the last packet served so far is done.
     #[inline(always)]
     pub(crate) fn busy_until(&self) -> Instant {
         self.done.rounded_up()
+    }
+
+    /// Whether the last packet had that size; false after [`FixedRate::forget`] until there is one.
+    #[inline(always)]
+    pub(crate) fn served_last(&self, size: u64) -> bool {
+        self.last_size == size
+    }
+
+    /// Forgets the last packet's size.
+    pub(crate) fn forget(&mut self) {
+        self.last_size = NO_SIZE;
     }
 
     /// The next packet begins at that instant, since the transmitter is idle.

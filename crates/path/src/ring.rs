@@ -14,7 +14,7 @@
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     /// None, or a power of two. Those without an entry have an old one.
-    places: Vec<T>,
+    places: Box<[T]>,
     /// Number of the first entry; numbers go around after the largest.
     first: u32,
     /// Number of the next entry to be pushed.
@@ -26,7 +26,7 @@ const FEWEST_PLACES: usize = 2;
 
 impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Ring { places: Vec::new(), first: 0, end: 0 }
+        Ring { places: Box::default(), first: 0, end: 0 }
     }
 }
 
@@ -118,7 +118,7 @@ impl<T: Copy> Ring<T> {
         for (i, entry) in (0..).zip(self.iter()) {
             larger[self.first.wrapping_add(i) as usize & (places - 1)] = *entry;
         }
-        self.places = larger;
+        self.places = larger.into_boxed_slice();
     }
 }
 

@@ -131,15 +131,13 @@ struct Slot {
     armed: Instant,
     /// Of a link: the hop that follows it in all routes, if that is the same in all.
     next: Option<Hop>,
-    /// The number of its port 0 in reports: see [`Network::link_names`].
-    first_port: u32,
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
     carrier: Carrier,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 256);
+const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
 
 // The kind of an entry in the event set: its low four bits; the rest is an index.
 const MEDIUM: u32 = 0;
@@ -283,7 +281,7 @@ impl Network {
     /// shared ones. `None` if there is no such link.
     pub fn link(&mut self, index: u32) -> Option<&Link<Ticket>> {
         let now = self.now;
-        self.media.iter_mut().find(|slot| slot.first_port == index).and_then(|slot| match &mut slot.carrier {
+        self.media.iter_mut().zip(&self.notes).find(|(_, notes)| notes.first_port == index).and_then(|(slot, _)| match &mut slot.carrier {
             Carrier::Link(link) => {
                 link.advance(now);
                 Some(&*link)
@@ -543,7 +541,7 @@ impl Network {
     #[inline(never)]
     fn collect_drops(&mut self, medium: u32) {
         while let Some((at, reason, port, packet)) = self.media[medium as usize].carrier.take_dropped(&mut self.store) {
-            self.drop_packet(at, reason, packet, self.media[medium as usize].first_port + port);
+            self.drop_packet(at, reason, packet, self.notes[medium as usize].first_port + port);
         }
     }
 

@@ -21,7 +21,8 @@ use fairpace_units::{Bytes, Class, Instant, Packets, QsOption, RandomStream, Rat
 
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
-/// The order of fields is that of use: a packet that comes out touches the first two cache lines, one that goes in all.
+/// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that comes out touches the first
+/// two cache lines; one that goes into an idle link, three; one that has to wait, all four.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink<T> {
@@ -36,30 +37,56 @@ pub struct PlainLink<T> {
     recording: bool,
     /// Nanoseconds on the way.
     propagation: u64,
-    /// When the first packet departs that is lost and has not yet been dropped; never if there is none.
-    next_loss: Instant,
     /// The bytes of the packets that are not counted as departed.
     held_bytes: u64,
     cold: Option<Box<Cold<T>>>,
-    /// All that was let in.
-    admitted: Held,
+    losses: Option<Box<Losses>>,
     transmitter: FixedRate,
-    queue: DropTail,
-    /// The largest queue.
-    maximum: Held,
     /// As in [`Usage`]; the sums begin again when they are full, which is kept apart.
     packet_ns: u64,
     byte_ns: u64,
     idle_ns: u64,
-    loss: Option<Box<Loss>>,
+    /// All that was let in.
+    admitted: Held,
+    queue: DropTail,
+    /// The largest queue.
+    maximum: Held,
 }
 
-/// A packet, when it departs, and whether it is lost then.
+/// The losses of a link that has some.
+#[derive(Clone, Debug)]
+struct Losses {
+    /// When the first packet departs that is lost and has not yet been dropped; never if there is none.
+    next: Instant,
+    model: Loss,
+}
+
+/// A packet, when it departs, and whether it is lost then: in one number, since many lie in a ring and few are.
 #[derive(Clone, Copy, Debug)]
 struct Inside<T> {
-    departure: Instant,
+    departure_and_lost: u64,
     packet: T,
-    lost: bool,
+}
+
+/// The bit of a packet that is lost. Departures after 292 years, which do not come, are put before them.
+const LOST: u64 = 1 << 63;
+
+impl<T> Inside<T> {
+    #[inline(always)]
+    fn new(departure: Instant, lost: bool, packet: T) -> Self {
+        let departure = departure.as_nanos().min(LOST - 1);
+        Inside { departure_and_lost: if lost { departure | LOST } else { departure }, packet }
+    }
+
+    #[inline(always)]
+    fn departure(&self) -> Instant {
+        Instant::from_nanos(self.departure_and_lost & !LOST)
+    }
+
+    #[inline(always)]
+    fn lost(&self) -> bool {
+        self.departure_and_lost & LOST != 0
+    }
 }
 
 impl<T: Datagram> PlainLink<T> {
@@ -72,9 +99,12 @@ impl<T: Datagram> PlainLink<T> {
             return Ok(None);
         }
         let transmitter = FixedRate::new(*rate).ok_or(LinkError::RateZero { found: *rate })?;
-        let loss = match spec.loss {
+        let losses = match spec.loss {
             LossModel::None => None,
-            _ => Some(Box::new(Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))))),
+            _ => {
+                let random = RandomStream::named(seed, &format!("{name}.loss"));
+                Some(Box::new(Losses { next: Instant::NEVER, model: Loss::new(&spec.loss, random) }))
+            }
         };
         Ok(Some(PlainLink {
             now: Instant::ZERO,
@@ -84,7 +114,6 @@ impl<T: Datagram> PlainLink<T> {
             recording: false,
             queue: DropTail::new(Room::new(*capacity)?),
             propagation: checked("propagation", spec.delay.propagation)?,
-            next_loss: Instant::NEVER,
             held_bytes: 0,
             cold: None,
             admitted: Held::default(),
@@ -93,7 +122,7 @@ impl<T: Datagram> PlainLink<T> {
             packet_ns: 0,
             byte_ns: 0,
             idle_ns: 0,
-            loss,
+            losses,
         }))
     }
 
@@ -112,34 +141,37 @@ impl<T: Datagram> PlainLink<T> {
         }
         let Held { packets, bytes } = self.held();
         let with = Held { packets: packets + 1, bytes: bytes + size.get() };
-        if !self.queue.holds(with) {
-            return self.refuse(packet);
-        }
         let now = self.now;
+        // One alone has room if the last one had, of the same size, and is no more than the most so far.
+        if packets != 0 || !self.transmitter.served_last(size.get()) {
+            if !self.queue.holds(with) {
+                return self.refuse(packet);
+            }
+            if with.packets > self.maximum.packets {
+                self.maximum.packets = with.packets;
+            }
+            if with.bytes > self.maximum.bytes {
+                self.maximum.bytes = with.bytes;
+            }
+        }
         if packets == 0 {
             self.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
             self.transmitter.begin(now);
         }
         self.held_bytes = with.bytes;
-        if with.packets > self.maximum.packets {
-            self.maximum.packets = with.packets;
-        }
-        if with.bytes > self.maximum.bytes {
-            self.maximum.bytes = with.bytes;
-        }
         self.admitted.packets += 1;
         self.admitted.bytes += size.get();
         let departure = self.transmitter.serve_next(size.get());
         self.use_up(departure.as_nanos() - now.as_nanos(), size.get());
-        if let Some(loss) = &mut self.loss
-            && loss.next()
+        if let Some(losses) = &mut self.losses
+            && losses.model.next()
         {
             return self.lose(departure, packet);
         }
         if self.next_exit == Instant::NEVER {
             self.next_exit = self.exit_of(departure);
         }
-        self.ring.push(Inside { departure, packet, lost: false });
+        self.ring.push(Inside::new(departure, false, packet));
     }
 
     /// As [`Link::next`](super::Link::next).
@@ -164,7 +196,7 @@ impl<T: Datagram> PlainLink<T> {
         }
         self.next_exit = match self.ring.front() {
             None => Instant::NEVER,
-            Some(Inside { departure, lost: false, .. }) => self.exit_of(*departure),
+            Some(inside) if !inside.lost() => self.exit_of(inside.departure()),
             Some(_) => self.first_exit(),
         };
         if packet.class() == Class::Low {
@@ -218,6 +250,7 @@ impl<T: Datagram> PlainLink<T> {
     pub(super) fn restart_maximum(&mut self) {
         self.count_departures();
         self.maximum = self.held();
+        self.transmitter.forget();
     }
 
     pub(super) fn queue_len(&self) -> usize {
@@ -230,7 +263,7 @@ impl<T: Datagram> PlainLink<T> {
 
     pub(super) fn inside(&self) -> usize {
         // Of lost ones those in front have been dropped, and perhaps some that departed behind others.
-        let gone = |inside: &&Inside<T>| inside.lost && inside.departure <= self.now;
+        let gone = |inside: &&Inside<T>| inside.lost() && inside.departure() <= self.now;
         self.ring.len() as usize - self.ring.iter().filter(gone).count()
     }
 
@@ -241,12 +274,12 @@ impl<T: Datagram> PlainLink<T> {
         for inside in self.waiting() {
             let size = inside.packet.size();
             held.add(size);
-            usage.take_back(inside.departure.as_nanos() - self.now.as_nanos(), size.get());
+            usage.take_back(inside.departure().as_nanos() - self.now.as_nanos(), size.get());
         }
         let Held { packets, bytes } = self.admitted;
         let admitted = Count { packets: Packets::new(packets), bytes: Bytes::new(bytes) };
         let mut on_the_way = Count::default();
-        for inside in self.ring.iter().filter(|inside| !inside.lost && inside.departure <= self.now) {
+        for inside in self.ring.iter().filter(|inside| !inside.lost() && inside.departure() <= self.now) {
             on_the_way.add(inside.packet.size());
         }
         Account {
@@ -268,7 +301,9 @@ impl<T: Datagram> PlainLink<T> {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         debug_assert!(now < Instant::NEVER, "never does not come");
         self.now = self.now.max(now);
-        if self.next_loss <= self.now {
+        if let Some(losses) = &self.losses
+            && losses.next <= self.now
+        {
             self.count_departures();
         }
     }
@@ -277,12 +312,12 @@ impl<T: Datagram> PlainLink<T> {
     #[inline(always)]
     fn count_departures(&mut self) {
         while let Some(&inside) = self.ring.get(self.departed)
-            && inside.departure <= self.now
+            && inside.departure() <= self.now
         {
             self.held_bytes -= inside.packet.size().get();
             self.departed = self.departed.wrapping_add(1);
-            if inside.lost {
-                self.drop_lost(inside.departure, inside.packet);
+            if inside.lost() {
+                self.drop_lost(inside.departure(), inside.packet);
             }
         }
     }
@@ -318,7 +353,7 @@ impl<T: Datagram> PlainLink<T> {
 
     /// The packets whose last bit has not left.
     fn waiting(&self) -> impl Iterator<Item = &Inside<T>> {
-        self.ring.iter_from(self.departed).skip_while(|inside| inside.departure <= self.now)
+        self.ring.iter_from(self.departed).skip_while(|inside| inside.departure() <= self.now)
     }
 
     /// When a packet comes out that departs then.
@@ -337,8 +372,10 @@ impl<T: Datagram> PlainLink<T> {
     /// A packet that was let in will be lost.
     #[cold]
     fn lose(&mut self, departure: Instant, packet: T) {
-        self.next_loss = self.next_loss.min(departure);
-        self.ring.push(Inside { departure, packet, lost: true });
+        if let Some(losses) = &mut self.losses {
+            losses.next = losses.next.min(departure);
+        }
+        self.ring.push(Inside::new(departure, true, packet));
     }
 
     /// A packet that is lost has departed, and is counted so.
@@ -346,14 +383,17 @@ impl<T: Datagram> PlainLink<T> {
     fn drop_lost(&mut self, departure: Instant, packet: T) {
         let recording = self.recording;
         self.cold().drop(departure, DropReason::LinkError, packet, recording);
-        let later = self.ring.iter_from(self.departed).find(|inside| inside.lost);
-        self.next_loss = later.map_or(Instant::NEVER, |inside| inside.departure);
+        let later = self.ring.iter_from(self.departed).find(|inside| inside.lost());
+        let next = later.map_or(Instant::NEVER, Inside::departure);
+        if let Some(losses) = &mut self.losses {
+            losses.next = next;
+        }
         self.trim();
     }
 
     /// No lost packet that has departed is at the front.
     fn trim(&mut self) {
-        while self.ring.first() != self.departed && self.ring.front().is_some_and(|inside| inside.lost) {
+        while self.ring.first() != self.departed && self.ring.front().is_some_and(Inside::lost) {
             self.ring.pop();
         }
     }
@@ -362,8 +402,8 @@ impl<T: Datagram> PlainLink<T> {
     #[cold]
     fn first_exit(&mut self) -> Instant {
         self.trim();
-        let first = self.ring.iter().find(|inside| !inside.lost);
-        first.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure))
+        let first = self.ring.iter().find(|inside| !inside.lost());
+        first.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure()))
     }
 
     #[inline]

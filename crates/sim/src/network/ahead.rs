@@ -27,8 +27,9 @@ const ARRIVAL: u32 = 1;
 const PLACE: u32 = 20;
 const NEXT: u32 = 8;
 
-/// The bytes of a slot that a packet touches which comes out.
+/// The bytes of a slot that a packet touches which comes out, and one that goes in and need not wait.
 const OUT: usize = 128;
+const IN: usize = 192;
 
 impl Network {
     /// Asks for what the next events touch.
@@ -88,7 +89,7 @@ impl Network {
     #[inline(always)]
     fn prefetch_slot(&self, hop: Hop) {
         if let Some(slot) = self.media.get(hop.medium as usize) {
-            prefetch(slot);
+            prefetch_head(slot, IN);
         }
     }
 }

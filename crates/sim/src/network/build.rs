@@ -146,8 +146,8 @@ impl Network {
         carrier.record_drops();
         let first_port = self.links;
         self.links += u32::from(carrier.is_link());
-        self.media.push(Slot { carrier, armed: Instant::NEVER, first_port, place: 0, next: None });
-        self.notes.push(Notes { name: name.into(), at_warmup: None });
+        self.media.push(Slot { carrier, armed: Instant::NEVER, place: 0, next: None });
+        self.notes.push(Notes { name: name.into(), first_port, at_warmup: None });
         self.media.len() as u32 - 1
     }
 
@@ -302,9 +302,9 @@ impl Network {
     /// Ports are numbered for reports: the links first, then the others' ports.
     fn number_ports(&mut self) {
         let mut next = self.links;
-        for slot in &mut self.media {
+        for (slot, notes) in self.media.iter().zip(&mut self.notes) {
             if !slot.carrier.is_link() {
-                slot.first_port = next;
+                notes.first_port = next;
                 next += slot.carrier.ports();
             }
         }

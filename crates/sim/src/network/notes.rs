@@ -9,6 +9,8 @@ use crate::delay_histogram::DelayHistogram;
 pub(super) struct Notes {
     /// A link's name; of other media, the word that their ports are numbered with.
     pub(super) name: Box<str>,
+    /// The number of its port 0 in reports: see [`Network::link_names`](super::Network::link_names).
+    pub(super) first_port: u32,
     /// Of a link; `None` while these are zero.
     pub(super) at_warmup: Option<Box<LinkCounters>>,
 }

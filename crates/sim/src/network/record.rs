@@ -128,15 +128,13 @@ impl Network {
         let interval = at.since(sampling.last);
         sampling.last = at;
         for (medium, before) in &mut sampling.links {
-            let Slot { carrier: Carrier::Link(link), first_port, .. } = &mut self.media[*medium as usize] else {
-                continue;
-            };
+            let Carrier::Link(link) = &mut self.media[*medium as usize].carrier else { continue };
             link.advance(at);
             let since = link.counters().since(before);
             *before = link.counters();
             self.link_series.push(LinkRow {
                 at,
-                link: *first_port,
+                link: self.notes[*medium as usize].first_port,
                 queue_packets: link.queue_len() as u64,
                 queue_bytes: link.queue_bytes(),
                 throughput: per_second(since.transmitted.bytes, interval),
