@@ -281,12 +281,14 @@ impl Network {
     /// shared ones. `None` if there is no such link.
     pub fn link(&mut self, index: u32) -> Option<&Link<Ticket>> {
         let now = self.now;
-        self.media.iter_mut().zip(&self.notes).find(|(_, notes)| notes.first_port == index).and_then(|(slot, _)| match &mut slot.carrier {
-            Carrier::Link(link) => {
-                link.advance(now);
-                Some(&*link)
+        self.media.iter_mut().zip(&self.notes).find(|(_, notes)| notes.first_port == index).and_then(|(slot, _)| {
+            match &mut slot.carrier {
+                Carrier::Link(link) => {
+                    link.advance(now);
+                    Some(&*link)
+                }
+                Carrier::Other(_) => None,
             }
-            Carrier::Other(_) => None,
         })
     }
 
