@@ -35,6 +35,7 @@ pub use delay::Adaptive;
 use delay::AdaptiveDelay;
 use fairpace_units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 /// Frames held at once; more than two minutes at 30 frames/s. Beyond that new ones are refused.
 const MAX_HELD: usize = 4_096;
@@ -227,6 +228,8 @@ pub struct Playout {
     out: VecDeque<Judged>,
     /// The sequence number after the last frame judged.
     expected: Option<u64>,
+    /// The first packet from `expected` on that no frame held has: the frames held behind it are behind a gap.
+    gap: u64,
     decoder: Decoder,
     /// The RTP timestamp and ticks of the newest frame, for unwrapping.
     newest: Option<(u32, i64)>,
@@ -256,6 +259,7 @@ impl Playout {
             held: BTreeMap::new(),
             out: VecDeque::new(),
             expected: None,
+            gap: 0,
             decoder: Decoder::NeedsKey,
             newest: None,
             least_transit: i128::MAX,
@@ -273,7 +277,10 @@ impl Playout {
 
     /// A frame is complete.
     pub fn push(&mut self, frame: ReceivedFrame) {
-        let expected = *self.expected.get_or_insert(frame.first_sequence);
+        let expected = self.expected.unwrap_or(frame.first_sequence);
+        if self.expected.is_none() {
+            (self.expected, self.gap) = (Some(expected), expected);
+        }
         if frame.first_sequence < expected || self.held.contains_key(&frame.first_sequence) {
             self.totals.again += 1;
             return;
@@ -294,6 +301,17 @@ impl Playout {
         }
         let ReceivedFrame { first_sequence, last_sequence, absent_before, data, key, arrival, .. } = frame;
         self.held.insert(first_sequence, Held { last_sequence, absent_before, ticks, key, arrival, data });
+        self.close_gap(first_sequence);
+    }
+
+    /// Moves the gap behind the frames held from that packet on, as far as they close it.
+    fn close_gap(&mut self, from: u64) {
+        for (&first, held) in self.held.range(from..) {
+            if first > self.gap {
+                return;
+            }
+            self.gap = self.gap.max(held.last_sequence.saturating_add(1));
+        }
     }
 
     /// A request for a lost packet and its answer take so long.
@@ -385,13 +403,7 @@ impl Playout {
     /// again, where a key frame has come behind the gap, and where the verdict is as near.
     fn past_repair(&self) -> Option<Instant> {
         let answer = self.answer.filter(|_| self.params.repair)?;
-        let mut next = self.expected?;
-        let behind = self.held.iter().skip_while(|(first, held)| {
-            let follows = **first <= next;
-            next = next.max(held.last_sequence.saturating_add(1));
-            follows
-        });
-        let mut behind = behind.map(|(_, held)| held);
+        let mut behind = self.held.range((Bound::Excluded(self.gap), Bound::Unbounded)).map(|(_, held)| held);
         let head = behind.next()?;
         let (mut noticed, mut key) = (head.arrival, head.key);
         for held in behind {
@@ -490,7 +502,9 @@ impl Playout {
         while self.held.first_key_value().is_some_and(|(&first, _)| first <= held.last_sequence) {
             self.held.pop_first();
             self.totals.refused += 1;
+            self.gap = held.last_sequence.saturating_add(1);
         }
+        self.close_gap(self.gap);
         let number = self.judged;
         let media_time = media_time(held.ticks);
         self.emit(now, Judged { number, media_time, due, ready, verdict, key: held.key, data: held.data });
@@ -512,7 +526,8 @@ impl Playout {
         let gap = first.saturating_sub(self.expected.unwrap_or(first));
         // Of a frame of six packets one may be missing: the other five are no lost frames.
         let packets = gap.min(head.absent_before.max(1));
-        self.expected = Some(first);
+        (self.expected, self.gap) = (Some(first), first);
+        self.close_gap(first);
         self.decoder = match self.decoder {
             Decoder::Ready { since, .. } if self.params.damaged => Decoder::Ready { since, whole: false },
             _ => Decoder::NeedsKey,

@@ -368,6 +368,11 @@ fn oracle(came: &[Option<u64>], keys: &[bool], delay: u64, damaged: bool) -> Vec
         .collect()
 }
 
+/// The first packet that is missing, found by looking through all frames.
+fn first_gap(p: &Playout) -> u64 {
+    p.held.iter().fold(p.expected.unwrap(), |next, (&first, held)| if first <= next { next.max(held.last_sequence + 1) } else { next })
+}
+
 proptest! {
     /// Over streams with losses and growing queues, polled at the instants it names, the
     /// buffer says what the definition says.
@@ -422,8 +427,10 @@ proptest! {
             let (via, arrival) = (None, at(now));
             p.push(ReceivedFrame { first_sequence, last_sequence, absent_before, timestamp_90k, key, via, data, arrival });
             pushed += 1;
+            prop_assert_eq!(p.gap, first_gap(&p));
             while let Some(j) = p.poll(at(now)) {
                 prop_assert_eq!(j.number, judged);
+                prop_assert_eq!(p.gap, first_gap(&p));
                 judged += 1;
             }
             let _ = p.take_key_request(at(now));
