@@ -302,13 +302,11 @@ impl SenderSession {
     /// Whether a frame that is encoded now would leave soon. If not, a live source is not to encode this picture: it would only
     /// age in the queue, until it is dropped with all that refer to it. False before the flow sends its first data.
     ///
-    /// Soon is three fifths of the longest that a frame may wait (the field `max_queue_delay` of [`SenderConfig`]); and more, up to all of it, while no packets queue on the path and
-    /// what is left of the play-out delay suffices for a repair.
+    /// Soon is three fifths of the longest that a frame may wait (the field `max_queue_delay` of [`SenderConfig`]), four fifths where the rate does not adapt; and more, up to all of
+    /// it, while no packets queue on the path and what is left of the play-out delay suffices for a repair.
     pub fn wants_frame(&self) -> bool {
-        let (most, deadline) = (self.config.max_queue_delay(self.playout), self.deadline());
-        let before_repair = self.playout.saturating_sub(deadline.srtt * 3 / 2);
-        let wanted = if deadline.is_queueing() { Duration::ZERO } else { before_repair };
-        let room = wanted.clamp(most.mul_f64(0.6), most);
+        let most = self.config.max_queue_delay(self.playout);
+        let room = self.deadline().room_to_wait(most, self.flow.is_responsive());
         self.phase == Phase::Running
             && self.ready
             && !self.admitting.is_held()

@@ -78,6 +78,15 @@ impl Deadline {
         self.srtt > self.least_rtt * 5 / 4 + Duration::from_millis(20)
     }
 
+    /// How much may wait before a picture is taken, where a frame may wait for so long at most: three fifths of it, as a rate that adapts
+    /// may fall before the picture leaves, or four fifths of a constant rate; more while no packets queue on the path, as far as
+    /// the play-out delay leaves time for a repair. At low rates an encoder's largest pictures take some 0.4 s each.
+    pub(super) fn room_to_wait(&self, most: Duration, is_responsive: bool) -> Duration {
+        let least = most.mul_f64(if is_responsive { 0.6 } else { 0.8 });
+        let before_repair = self.playout.saturating_sub(self.srtt * 3 / 2);
+        if self.is_queueing() { least } else { before_repair.clamp(least, most) }
+    }
+
     /// Whether what leaves now and is lost could be asked for and come again in time.
     fn allows_another(&self, captured: Instant) -> bool {
         captured >= self.horizon() + self.srtt * 5 / 4
@@ -333,6 +342,18 @@ mod tests {
     }
 
     const SRTT: Duration = Duration::from_millis(500);
+
+    #[test]
+    fn more_may_wait_where_the_rate_is_constant_and_where_no_packets_wait_on_the_path() {
+        let ms = Duration::from_millis;
+        let room = |is_responsive, srtt, playout| {
+            let deadline = Deadline { now: at(0), playout: ms(playout), srtt: ms(srtt), least_rtt: ms(100) };
+            deadline.room_to_wait(ms(playout * 3 / 5), is_responsive).as_nanos() / 1_000_000
+        };
+        // A queue, and none: 500 - 150 ms are more than most of it, 300 - 150 within, 200 - 150 less than the least.
+        assert_eq!([room(true, 200, 500), room(true, 100, 500), room(true, 100, 300), room(true, 100, 200)], [180, 300, 150, 72]);
+        assert_eq!([room(false, 200, 500), room(false, 100, 500), room(false, 100, 300), room(false, 100, 200)], [240, 300, 150, 96]);
+    }
 
     /// Ten frames of one packet of 1,000 B were captured 40 ms apart from zero on, and `asked` of them are asked for two seconds
     /// later, with a play-out of 700 ms: all too late.
