@@ -142,11 +142,11 @@ mod real {
     }
 
     pub(super) fn test_pattern(wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::test_pattern(wish, EncoderParams::default())?))
+        Ok(Box::new(GstSource::test_pattern(wish, EncoderParams::live())?))
     }
 
     pub(super) fn video_file(path: &Path, wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::open(path, wish, EncoderParams::default())?))
+        Ok(Box::new(GstSource::open(path, wish, EncoderParams::live())?))
     }
 
     pub(super) fn video_stream(
@@ -154,7 +154,7 @@ mod real {
         name: &str,
         wish: PictureWish,
     ) -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::pipe(input, name, wish, EncoderParams::default())?))
+        Ok(Box::new(GstSource::pipe(input, name, wish, EncoderParams::live())?))
     }
 }
 

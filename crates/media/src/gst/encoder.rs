@@ -67,6 +67,12 @@ impl Default for EncoderParams {
 }
 
 impl EncoderParams {
+    /// For a source behind a sender: the rate it tells falls to a half while frames wait there, so that pictures are skipped for more
+    /// than a second of that, half a second of the whole. What waits is the sender's to limit.
+    pub fn live() -> Self {
+        EncoderParams { skip_above: Duration::from_secs(1), ..EncoderParams::default() }
+    }
+
     /// # Errors
     /// [`MediaError::Parameter`] names the field.
     pub fn check(&self) -> Result<(), MediaError> {
