@@ -14,7 +14,7 @@ fn main() {
     let at = |seq: u64| Instant::from_nanos(seq * 1_000_000);
     for discounting in [false, true] {
         println!("discounting {}", if discounting { "on" } else { "off" });
-        let params = HistoryParams { discounting, short_packets: false };
+        let params = HistoryParams { discounting, to_half: false, short_packets: false };
 
         // With as many holes as are remembered, so that each step is as dear as it can be.
         let mut full = Arrivals::new(&params);

@@ -208,7 +208,8 @@ struct Ours {
 
 impl Ours {
     fn new(rules: Rules, first_interval: f64) -> Ours {
-        let params = HistoryParams { discounting: rules.discounting, short_packets: rules.short_packets };
+        let params =
+            HistoryParams { discounting: rules.discounting, to_half: false, short_packets: rules.short_packets };
         Ours { unwrapper: Unwrapper16::default(), arrivals: Arrivals::new(&params), first_interval }
     }
 

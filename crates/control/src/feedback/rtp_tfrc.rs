@@ -14,6 +14,8 @@ pub struct ReceiverParams {
     pub equation: Equation,
     /// Discount older loss intervals while the open one is long [RFC 5348 §5.5].
     pub discounting: bool,
+    /// To half at most, as ns-2 does, not to a quarter.
+    pub discount_to_half: bool,
     /// TFRC-SP: the bytes of headers on each packet, H of RFC 4828 §4.2. `None`: TFRC.
     pub small_packets: Option<f64>,
     /// Find losses as ns-2 does: [`crate::tfrc::history::Arrivals::as_ns2`].
@@ -22,7 +24,13 @@ pub struct ReceiverParams {
 
 impl Default for ReceiverParams {
     fn default() -> Self {
-        ReceiverParams { equation: Equation::Tfrc, discounting: false, small_packets: None, as_ns2: false }
+        ReceiverParams {
+            equation: Equation::Tfrc,
+            discounting: false,
+            discount_to_half: false,
+            small_packets: None,
+            as_ns2: false,
+        }
     }
 }
 

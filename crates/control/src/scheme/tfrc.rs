@@ -256,8 +256,9 @@ impl Tfrc {
         let small = params.small_packets.is_some();
         let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
         let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
-        let TfrcParams { rfc, equation, smoothing, first_timer, rfc3390_window, .. } = params;
-        let sender = SenderParams { rfc, equation, smoothing, first_timer, rfc3390_window, mss, min, max };
+        let TfrcParams { rfc, equation, smoothing, first_timer, rfc3390_window, ns2_increase, .. } = params;
+        let sender =
+            SenderParams { rfc, equation, smoothing, first_timer, rfc3390_window, ns2_increase, mss, min, max };
         let mut sender = Sender::new(sender, mss);
         if params.first_packet {
             sender.begin_at(env.packet_size.as_f64());
@@ -265,6 +266,8 @@ impl Tfrc {
         if params.qs_received {
             sender.lower_to_received();
         }
+        let TfrcParams { discounting, discount_to_half: to_half, .. } = params;
+        let history = HistoryParams { discounting, to_half, short_packets: small };
         let mut tfrc = Tfrc {
             packet_size: env.packet_size,
             min,
@@ -283,7 +286,7 @@ impl Tfrc {
             no_feedback: Instant::NEVER,
             sent_since: false,
             measured: Measured {
-                events: LossEvents::new(&HistoryParams { discounting: params.discounting, short_packets: small }),
+                events: LossEvents::new(&history),
                 acked: Meter::starting(Instant::ZERO),
                 most: 0.0,
                 latest: Instant::ZERO,
@@ -629,8 +632,9 @@ impl Controller for Tfrc {
     }
 
     fn receiver_params(&self) -> ReceiverParams {
-        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
-        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
+        let TfrcParams { equation, discounting, discount_to_half, small_packets, losses_as_ns2: as_ns2, .. } =
+            self.params;
+        ReceiverParams { equation, discounting, discount_to_half, small_packets, as_ns2 }
     }
 
     fn heeds_ecn(&self) -> bool {

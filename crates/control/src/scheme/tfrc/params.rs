@@ -61,8 +61,8 @@ const DISCOUNTING: ParamInfo = ParamInfo {
     name: "discounting",
     symbol: "DF",
     default: "off",
-    allowed: FLAG,
-    doc: "older loss intervals count less while the current one is long",
+    allowed: &[Allowed::Words(&["on", "off", "ns2"])],
+    doc: "older loss intervals count less while the current one is long; `on`: down to a quarter, `ns2`: to half",
 };
 
 const SMOOTHING: ParamInfo = ParamInfo {
@@ -105,6 +105,14 @@ const W_INIT: ParamInfo = ParamInfo {
     doc: "`rfc3390`: with `rfc = 3448` too the first RTT has the window of RFC 3390, as in ns-2, not one packet",
 };
 
+const INCREASE: ParamInfo = ParamInfo {
+    name: "increase",
+    symbol: "X",
+    default: "rfc",
+    allowed: &[Allowed::Words(&["rfc", "ns2"])],
+    doc: "up to a higher rate of the equation X goes at once, or, `ns2`, by one packet per RTT in each RTT",
+};
+
 const QS_WAIT: ParamInfo = ParamInfo {
     name: "qs_wait",
     symbol: "",
@@ -145,6 +153,7 @@ pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     T_GRAN,
     FIRST_TIMER,
     W_INIT,
+    INCREASE,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -174,6 +183,7 @@ pub(super) const PARAMS_SP: &[ParamInfo] = &[
     },
     FIRST_TIMER,
     W_INIT,
+    INCREASE,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -199,6 +209,8 @@ pub struct TfrcParams {
     /// Losses are found as ns-2 finds them.
     pub losses_as_ns2: bool,
     pub discounting: bool,
+    /// To half at most, as in ns-2.
+    pub discount_to_half: bool,
     pub smoothing: bool,
     pub ecn: bool,
     pub t_gran: Duration,
@@ -206,6 +218,8 @@ pub struct TfrcParams {
     pub first_timer: Duration,
     /// With RFC 3448 too the first rate is W_init/R.
     pub rfc3390_window: bool,
+    /// X comes up to the equation as in ns-2.
+    pub ns2_increase: bool,
     pub qs_wait: bool,
     pub qs_validation: Until,
     /// The first report after a Quick-Start rate lowers X to X_recv.
@@ -222,6 +236,8 @@ impl TfrcParams {
     /// # Errors
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(s: &Settings<'_>) -> Result<TfrcParams, ParamError> {
+        let discounting = [("off", (false, false)), ("on", (true, false)), ("ns2", (true, true))];
+        let (discounting, discount_to_half) = s.choice("discounting", &discounting)?;
         Ok(TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
             tcp_timeout: s.choice("t_rto", &[("4r", false), ("tcp", true)])?,
@@ -229,12 +245,14 @@ impl TfrcParams {
             receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
             outage_is_one_event: s.choice("outage", &[("one", true), ("rfc", false)])?,
             losses_as_ns2: s.choice("losses", &[("rfc", false), ("ns2", true)])?,
-            discounting: s.flag("discounting")?,
+            discounting,
+            discount_to_half,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,
             t_gran: s.duration("t_gran")?,
             first_timer: s.duration("first_timer")?,
             rfc3390_window: s.choice("w_init", &[("rfc", false), ("rfc3390", true)])?,
+            ns2_increase: s.choice("increase", &[("rfc", false), ("ns2", true)])?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             qs_received: s.choice("qs_limit", &[("twice", false), ("received", true)])?,

@@ -11,6 +11,8 @@ use fairpace_units::{Bytes, Duration, Instant, Probability, Rate};
 pub(crate) const T_MBI_S: f64 = 64.0;
 /// q, what the old estimate weighs in R; and q2, the same in R_sqmean [RFC 5348 §4.3, §4.5].
 const Q: f64 = 0.9;
+/// In ns-2 one report raises X by so many packets per R at most.
+const MOST_RISE: f64 = 2.0;
 /// The part of X_recv that remains when a data-limited sender loses a packet [RFC 5348 §4.3].
 const AFTER_LIMITED_LOSS: f64 = 0.85;
 
@@ -103,6 +105,8 @@ pub(crate) struct SenderParams {
     pub(crate) first_timer: Duration,
     /// W_init is RFC 3390's by RFC 3448 too, as in ns-2.
     pub(crate) rfc3390_window: bool,
+    /// X comes up to the equation as in ns-2: a packet per R, in each R.
+    pub(crate) ns2_increase: bool,
     /// The largest segment, bytes: W_init is made of it.
     pub(crate) mss: f64,
     /// The flow's limits, bytes per second.
@@ -135,6 +139,10 @@ pub(crate) struct Sender {
     segments_per_rtt: f64,
     /// tld: when X was last doubled.
     tld: Option<Instant>,
+    /// When a report set X last: ns-2's `last_change_`.
+    changed: Instant,
+    /// X has gone by the equation.
+    avoiding: bool,
     /// A report has come.
     heard: bool,
     /// X is a rate that routers approved: no report changes it.
@@ -167,6 +175,8 @@ impl Sender {
             p: 0.0,
             segments_per_rtt: f64::INFINITY,
             tld: None,
+            changed: Instant::ZERO,
+            avoiding: false,
             heard: false,
             approved: false,
             approved_before: false,
@@ -332,6 +342,11 @@ impl Sender {
     fn update_x(&mut self, now: Instant, limit: f64) {
         if self.p > 0.0 {
             let x_bps = self.x_bps();
+            let rounds = now.since(core::mem::replace(&mut self.changed, now)).as_secs_f64() / self.r_s;
+            if core::mem::replace(&mut self.avoiding, true) && self.params.ns2_increase && x_bps > self.x {
+                let risen = self.x + self.s / self.r_s * rounds.min(MOST_RISE);
+                return self.set_x(risen.min(x_bps).min(limit).max(self.floor()), "a packet per RTT more");
+            }
             let reason = if limit < x_bps { "twice what was received" } else { "the equation" };
             self.set_x(x_bps.min(limit).max(self.floor()), reason);
         } else if self.tld.is_none_or(|tld| self.r.is_some_and(|r| now.since(tld) >= r)) {

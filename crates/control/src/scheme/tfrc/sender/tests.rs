@@ -15,7 +15,17 @@ fn at(ms: u64) -> Instant {
 
 fn params(rfc: Rfc, equation: Equation) -> SenderParams {
     let first_timer = ms(2_000);
-    SenderParams { rfc, equation, smoothing: false, first_timer, rfc3390_window: false, mss: S, min: 1e-3, max: 1e9 }
+    SenderParams {
+        rfc,
+        equation,
+        smoothing: false,
+        first_timer,
+        rfc3390_window: false,
+        ns2_increase: false,
+        mss: S,
+        min: 1e-3,
+        max: 1e9,
+    }
 }
 
 fn sender_by(rfc: Rfc, equation: Equation) -> Sender {
@@ -481,6 +491,35 @@ fn rfc_3448_may_start_with_the_window_of_rfc_3390() {
 }
 
 /// [RFC 3448 §4.3]: min(X_calc, 2 X_recv), data-limited or not.
+/// s/R is 14,600 byte/s, and the equation's rate at p = 0.0001 is far above. The loss that ends slow start sets X at once; from there X
+/// rises by s/R for the 100 ms since the report before, by two s/R at most for longer, and never above the equation; it falls at once.
+#[test]
+fn as_ns2_x_comes_up_to_the_equation_by_a_packet_per_rtt() {
+    let mut params = params(Rfc::Rfc3448, Equation::Complex);
+    params.ns2_increase = true;
+    let mut t = Sender::new(params, S);
+    t.start(at(0), None);
+    t.on_feedback(at(0), &report(0.0, 0.0));
+    t.on_feedback(at(1_000), &report(1e9, 0.01));
+    let low = t.x_bps();
+    assert_near!(t.x(), low);
+    t.on_feedback(at(1_100), &report(1e9, 0.000_1));
+    assert_near!(t.x(), low + 14_600.0);
+    t.on_feedback(at(1_150), &report(1e9, 0.000_1));
+    assert_near!(t.x(), low + 1.5 * 14_600.0);
+    t.on_feedback(at(2_000), &report(1e9, 0.000_1));
+    assert_near!(t.x(), low + 3.5 * 14_600.0);
+    t.on_feedback(at(2_100), &report(1e9, 0.009));
+    assert_near!(t.x(), t.x_bps());
+    t.on_feedback(at(2_200), &report(1e9, 0.008_9));
+    assert_near!(t.x(), t.x_bps());
+    t.on_feedback(at(2_300), &report(1e9, 0.01));
+    assert_near!(t.x(), low);
+    // Twice what arrived is the limit here, too.
+    t.on_feedback(at(2_400), &report(low / 4.0, 0.000_1));
+    assert_near!(t.x(), low / 2.0);
+}
+
 #[test]
 fn rfc_3448_does_not_ask_whether_the_sender_was_data_limited() {
     let mut t = older();

@@ -83,8 +83,13 @@ fn the_receivers_settings_are_the_senders() {
     let of = |scheme, settings: &[(&str, &str)]| Run::of(scheme, settings, &paper(), RTT).tfrc().receiver_params();
     assert_eq!(of("tfrc", &[]), ReceiverParams::default());
     let settings = [("equation", "simple"), ("discounting", "on"), ("header", "36"), ("losses", "ns2")];
-    let wanted =
-        ReceiverParams { equation: Equation::Simple, discounting: true, small_packets: Some(36.0), as_ns2: true };
+    let wanted = ReceiverParams {
+        equation: Equation::Simple,
+        discounting: true,
+        discount_to_half: false,
+        small_packets: Some(36.0),
+        as_ns2: true,
+    };
     assert_eq!(of("tfrc-sp", &settings), wanted);
 }
 
