@@ -105,6 +105,19 @@ fn claims(e: &Experiment, found: &Measurements<Vec<FlowStats>>) -> Vec<Claim> {
     let busy = lead("udp-arq", LOSS.get).into_iter().filter(|(rate, _)| *rate >= FULL);
     let statement = "AIMD's loss is below that of UDP with ARQ, at source rates from 1 - p_e on";
     claims.push(e.claim("loss-udp-arq-busy", statement, Bound::Below(0.0), MOST).everywhere(busy));
+    let statement = "without ARQ UDP loses about p_e = 0.1 of its packets, at every source rate the link carries (ours: a tenth of that)";
+    let what = "dropped or late, as a part of the packets sent, at a source rate of {at} packets per slot";
+    let carried = FIG8.places.iter().filter(|rate| **rate <= 1.0);
+    claims.push(
+        e.claim("udp-loses-p-e", statement, Bound::Within(0.09, 0.11), what)
+            .everywhere(carried.map(|&rate| (rate, found.estimate("udp", rate, LOSS.get)))),
+    );
+    let statement = "with ARQ UDP loses excessively from the mean throughput of the link on (ours: a twentieth)";
+    let from_full = FIG8.places.iter().filter(|rate| **rate >= FULL);
+    claims.push(
+        e.claim("udp-arq-excessive", statement, Bound::AtLeast(0.05), what)
+            .everywhere(from_full.map(|&rate| (rate, found.estimate("udp-arq", rate, LOSS.get)))),
+    );
     let statement = "with B = rwnd none of AIMD's packets is dropped";
     let what = "dropped / sent, at {at} packets per slot";
     claims
