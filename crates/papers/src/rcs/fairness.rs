@@ -59,6 +59,7 @@ pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'
             Bound::AtLeast(0.9),
             "fewest / most packets acknowledged, after {at} s",
         )
+        .because(format!("After {} s it is {}", TIMES[3], text(found.estimate(RCS.key, TIMES[3], fewest))))
         .everywhere(TIMES.map(|end| (end, found.estimate(RCS.key, end, fewest)))),
     ];
     let first = found.runs(RCS.key, TIMES[3]).first().map_or(&[][..], |r| &r.flows);

@@ -198,13 +198,25 @@ fn rules_claims(e: &Experiment, found: &study::Measurements<RunStats>, places: &
         );
         let statement = format!("{name}: at most half of the time over TCP at every bottleneck (ours)");
         let what = "share of the time in probing periods, at the bottleneck where it is largest";
-        claims.push(e.claim(format!("{key}-ends"), statement, Bound::AtMost(0.5), what).because(SAWTOOTH).number(most));
+        claims.push(
+            e.claim(format!("{key}-ends"), statement, Bound::AtMost(0.5), what)
+                .because(sawtooth(found, key, places))
+                .number(most),
+        );
     }
     claims
 }
 
-const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s follow its sawtooth, and are seldom that near each \
-                        other; between two reductions of cwnd lie up to 10 s, and three such periods differ as well";
+/// How seldom a rule ends a probing period.
+fn sawtooth(found: &study::Measurements<RunStats>, rule: &str, places: &[f64]) -> String {
+    let begin = |kbps: f64| brief(found.estimate(rule, kbps, RUNNING.get));
+    let each: Vec<String> = places.iter().map(|&kbps| format!("{} at {kbps} kbit/s", begin(kbps))).collect();
+    format!(
+        "Beside TCP whose window is not bounded rates follow its sawtooth, and are seldom that near each other: of running periods \
+         begin {} in a run",
+        each.join(", ")
+    )
+}
 
 #[cfg(test)]
 mod tests {
