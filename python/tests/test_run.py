@@ -197,3 +197,31 @@ def test_a_table_goes_to_another_process_and_results_say_how(scenario):
         assert there.to_arrow().equals(table.to_arrow())
     with pytest.raises(TypeError, match="results are neither pickled nor copied: take a table"):
         pickle.dumps(results)
+
+
+def test_the_rate_of_tpba_is_on_the_wire_as_in_the_command():
+    # TCP fills the bottleneck of 400 kbit/s with segments of 552 B, 512 of them payload, and UDP goes on at that rate in packets of 104 B, 64 of
+    # them payload. Were the rate TCP's stream, it would be 371 kbit/s.
+    scenario = fairpace.Scenario(
+        name="unit",
+        duration="9 s",
+        safety="paper",
+        sample="1 s",
+        ack_size="40 B",
+        path={"rate": "400 kbit/s", "rtt": "20 ms", "queue": {"kind": "drop-tail", "capacity": "40 pkt"}},
+        flows=[
+            {
+                "name": "media",
+                "controller": "tpba",
+                "parameters": {"t_tcp": "1 s", "epsilon": "1 Gbit/s", "t_running": "1 min"},
+                "packet_size": "104 B",
+                "source": {"kind": "adus", "packets": 1},
+                "tcp": {"max_window": 16, "segment_size": "552 B"},
+            }
+        ],
+    )
+    series = fairpace.run(scenario).series
+    states, rates, came = (series[name][-4:] for name in ("state", "target_rate_bps", "throughput_bps"))
+    assert states == ["running"] * 4
+    assert rates == pytest.approx([397_440] * 4, rel=0.01)
+    assert sum(came) / 4 == pytest.approx(rates[0], rel=0.02)

@@ -252,13 +252,15 @@ fn a_network_that_rewrites_ttl_or_rate_is_found_out(sandbox: &Sandbox) {
 }
 
 fn a_receiver_that_does_not_know_it_is_found_out(sandbox: &Sandbox) {
-    let mut unknowing = ReceiveConfig::new(0);
-    unknowing.session.quick_start = false;
-    let run = over(sandbox, false, router(ASKED), unknowing, 1.5);
-    run.is_unharmed();
-    assert_eq!(run.verdict(), Some(QsVerdict::Unknown));
-    assert_eq!(run.counted().counters, QsCounters { unknown: 1, ..ONE });
-    assert_eq!(run.sent.socket.options, 1);
+    for v6 in [false, true] {
+        let mut unknowing = ReceiveConfig::new(0);
+        unknowing.session.quick_start = false;
+        let run = over(sandbox, v6, router(ASKED), unknowing, 1.5);
+        run.is_unharmed();
+        assert_eq!(run.verdict(), Some(QsVerdict::Unknown), "IPv6: {v6}");
+        assert_eq!(run.counted().counters, QsCounters { unknown: 1, ..ONE });
+        assert_eq!(run.sent.socket.options, 1);
+    }
 }
 
 fn without_the_right_nothing_begins_or_goes_on_without(sandbox: &Sandbox) {

@@ -162,6 +162,80 @@ fn the_example_in_python_sends_and_receives_on_one_socket_over_ipv4_and_ipv6() {
     }
 }
 
+/// The library's rates are on the wire, as everywhere else. TCP measures a bottleneck of 400 kbit/s, counted in IP packets; the bottleneck is
+/// taken away when UDP has gone on, whose units of 64 B are packets of their own. Segments count as full ones, and some are not: 389 kbit/s
+/// come out. Were TCP's stream the rate, it would be 364 kbit/s at most, 524 of 576 B, and were it UDP's payload, more than 600 kbit/s would leave.
+#[test]
+fn a_rate_of_the_c_library_is_on_the_wire() {
+    let script = program("rate.py");
+    std::fs::write(&script, RATE).unwrap();
+    let end = |rest: &str| format!("python3 {} {rest}", script.display());
+    let Some((sent, _)) = over_two_namespaces(&end("send"), &end("receive")) else { return };
+    let kbps: f64 = sent.trim().parse().unwrap_or_else(|e| panic!("{e}: {sent}"));
+    println!("{kbps} kbit/s");
+    assert!((375.0..=408.0).contains(&kbps), "{kbps} kbit/s on the wire, where TCP had 400");
+}
+
+/// Sends, and measures what IP packets the device has sent over three seconds of UDP; or receives all there is.
+const RATE: &str = r#"
+import ctypes, json, socket, subprocess, sys, threading, time
+lib = ctypes.CDLL("libfairpace_fsocket.so.0", use_errno=True)
+lib.f_strerror.restype = ctypes.c_char_p
+lib.f_send.restype = lib.f_recv.restype = ctypes.c_ssize_t
+lib.f_send.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+lib.f_recv.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
+
+class In(ctypes.Structure):
+    _fields_ = [("family", ctypes.c_ushort), ("port", ctypes.c_uint16), ("ip", ctypes.c_ubyte * 4), ("zero", ctypes.c_ubyte * 8)]
+
+def address(ip):
+    return In(socket.AF_INET, socket.htons(5004), (ctypes.c_ubyte * 4)(*map(int, ip.split("."))))
+
+def check(value):
+    if value < 0:
+        sys.exit(lib.f_strerror().decode())
+    return value
+
+def ip_bits():
+    [link] = json.loads(subprocess.run(["ip", "-s", "-j", "link", "show", "here"], check=True, capture_output=True).stdout)
+    sent = link["stats64"]["tx"]
+    return 8 * (sent["bytes"] - 14 * sent["packets"])
+
+sending = sys.argv[1] == "send"
+local = address("10.7.0.1" if sending else "10.7.0.2")
+fd = check(lib.f_socket(ctypes.byref(local)))
+if not sending:
+    buffer = ctypes.create_string_buffer(2048)
+    while check(lib.f_recv(fd, buffer, len(buffer))) > 0:
+        pass
+    check(lib.f_close(fd))
+    sys.exit()
+def tc(*words):
+    subprocess.run(["tc", "qdisc", *words], check=True)
+
+tc("add", "dev", "here", "root", "stab", "overhead", "-14", "tbf", "rate", "400kbit", "burst", "2000", "limit", "200000")
+for name, value in {"packet_size": "576 B", "t_tcp": "1s", "epsilon": "1Gbps", "t_running": "1min"}.items():
+    check(lib.f_option(fd, name.encode(), value.encode()))
+remote = address("10.7.0.2")
+check(lib.f_dst(fd, ctypes.byref(remote)))
+over = time.monotonic() + 9.0
+
+def send():
+    while time.monotonic() < over:
+        check(lib.f_send(fd, bytes(64), 64, 1))
+
+sender = threading.Thread(target=send)
+sender.start()
+time.sleep(4.5)
+tc("del", "dev", "here", "root")
+time.sleep(0.5)
+before, begun = ip_bits(), time.monotonic()
+time.sleep(3.0)
+print((ip_bits() - before) / (time.monotonic() - begun) / 1e3)
+sender.join()
+check(lib.f_close(fd))
+"#;
+
 #[test]
 fn misuse_from_c_is_an_errno_and_a_text() {
     let source = program("misuse.c");

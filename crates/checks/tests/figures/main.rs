@@ -19,11 +19,13 @@ const MOST: usize = 60;
 
 /// Experiments that show more than the one figure that their ids name, and what that is.
 const MORE: &[(&str, usize, &str)] = &[
+    ("aimd.eq1", 2, "against beta; against the capacity"),
     ("aimd.fig1", 2, "the window over time; what the link carries against rwnd"),
     ("aimd.eq2", 2, "stage I against B; whole cycles"),
     ("aimd.fig8", 2, "goodput; loss"),
     ("aimd.plan", 3, "promised throughput; promised outage; offers in place of needs that cannot be met"),
     ("aimd.replan", 3, "windows over time; throughput by phase; outage by phase"),
+    ("qsd.fig3", 2, "the large frame; the small frame"),
     ("qsd.fig5", 2, "delays from the start on; nine other readings"),
     ("qsd.fig6", 2, "the large frame; the small frame in units of three sizes"),
     ("qsd.fig7", 2, "the course in one phase; the greatest delay against T_q"),
@@ -33,6 +35,7 @@ const MORE: &[(&str, usize, &str)] = &[
     ("qsd.table3", 3, "losses by age; the table; the table of what was produced after the response"),
     ("rcs.fig7-9", 5, "Figs. 7 to 9; an encoder at one rate, Fig. 6(a); without a buffer, Fig. 10"),
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
+    ("tpba.fig29-31", 4, "Figs. 29 to 31; R_f where the queue loses"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
     ("agreement.theory", 11, "eleven formulas"),
     (

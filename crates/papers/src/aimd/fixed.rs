@@ -11,7 +11,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
 use fairpace_lab::study::{Case, Cell, Job, Measure, Precision, largest, smallest};
 use fairpace_report::{Axis, BandKind, Chart, Series};
-use fairpace_scenario::{Parameter, RawScenario, Record, Scenario};
+use fairpace_scenario::{Capacity, Parameter, RawScenario, Record, Scenario, Speed};
 use serde::{Deserialize, Serialize};
 
 // --- eq. (1) -------------------------------------------------------------------------------------------------------
@@ -28,6 +28,15 @@ const EQ1: Figure<Option<f64>> = Figure {
     vary: set_beta,
     quantities: &[SHARE],
 };
+/// "No matter what the bottleneck link capacity is" [aimd §III-A]: at the paper's beta, Mbit/s.
+const CAPACITIES: [f64; 4] = [5.0, 10.0, 20.0, 40.0];
+const BY_CAPACITY: Figure<Option<f64>> = Figure {
+    x: Abscissa::log("capacity_mbps", "bottleneck", "Mbit/s"),
+    places: &CAPACITIES,
+    schemes: &[RED],
+    vary: set_capacity,
+    ..EQ1
+};
 /// The throughput of an AIMD flow over that of a TCP flow.
 const SHARE: Quantity<Option<f64>> =
     Quantity { key: "aimd_to_tcp", label: "AIMD / TCP, mean throughput of a flow", unit: "", get: share };
@@ -37,6 +46,13 @@ fn shares(job: &Job<'_>) -> Result<Option<f64>, RunError> {
     let run = job.run(Record::default())?.summary;
     let of = |group: &str| run.group(group).map(|g| g.throughput_bps);
     Ok(of("tcp").filter(|t| *t > 0.0).and_then(|tcp| Some(of("main")? / tcp)))
+}
+
+/// The queue keeps one and a half times what the path holds.
+fn set_capacity(s: &mut RawScenario, mbps: f64) {
+    let held = mbps * 1e6 * s.path.rtt.get().as_secs_f64() / (8.0 * s.packet_size.get().as_f64());
+    s.path.rate = Some(Capacity::Fixed(Speed::kbps(1e3 * mbps)));
+    s.path.queue.set_capacity(packets((1.5 * held).round() as u32));
 }
 
 fn share(run: &Option<f64>) -> Option<f64> {
@@ -74,6 +90,17 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             );
         }
     }
+    let by_capacity = BY_CAPACITY.measured(e, bench, SHARES, Precision::of(&[share]))?;
+    for (end, words, bound) in [
+        ("friendly", "takes at most 10 % more than TCP (ours)", Bound::AtMost(1.1)),
+        ("not-starved", "gets at least 80 % of what TCP gets (ours)", Bound::AtLeast(0.8)),
+    ] {
+        let statement = format!("with beta = 0.875 AIMD {words}, at every capacity from 5 to 40 Mbit/s, RED");
+        claims.push(
+            e.claim(format!("{end}-any-capacity"), statement, bound, "AIMD / TCP at {at} Mbit/s")
+                .everywhere(CAPACITIES.map(|mbps| (mbps, by_capacity.estimate(RED.key, mbps, share)))),
+        );
+    }
     let at = |key| brief(found.estimate(key, 0.875, share));
     let title = format!(
         "At beta = 0.875 an AIMD flow gets {} times what TCP gets with RED, {} times with drop-tail",
@@ -84,8 +111,10 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     let section = e
         .section()
         .chart(EQ1.chart(&found, &SHARE, title, &caption(e, &found)).series(as_much))
-        .table(EQ1.table(&found, &SHARE, "AIMD / TCP against beta"));
-    Ok(e.outcome(EQ1.points(&found), claims, section))
+        .table(EQ1.table(&found, &SHARE, "AIMD / TCP against beta"))
+        .table(BY_CAPACITY.table(&by_capacity, &SHARE, "AIMD / TCP against the capacity, beta = 0.875"));
+    let points = [EQ1.points(&found), BY_CAPACITY.points(&by_capacity)].concat();
+    Ok(e.outcome(points, claims, section))
 }
 
 // --- one flow on a link of fixed capacity --------------------------------------------------------------------------

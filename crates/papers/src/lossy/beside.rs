@@ -221,6 +221,37 @@ pub(super) const PAIRS: [Pair; 2] = [
 /// Every scheme of the pairs.
 pub(super) const PAIRED: &[Scheme] = &[PAIRS[0].original, PAIRS[0].modified, PAIRS[1].original, PAIRS[1].modified];
 
+/// "TCP throughput decreases when the injected error rate increases" [lossy §3.5, §4.2, §6.2].
+pub(super) fn tcp_falls(
+    e: &Experiment,
+    found: &Measurements<RunStats>,
+    beside: &Scheme,
+    shares: &SharesOf,
+    words: &str,
+) -> Claim {
+    e.claim(
+        format!("tcp-falls-beside-{}", beside.key),
+        format!("the share of TCP beside {} falls with each step of the error{words}", beside.name),
+        Bound::Below(1.0),
+        "largest ratio of TCP's share to that at the error before, up to {at} %",
+    )
+    .monotone(&found.xs(beside.key), |from, to| found.relative(beside.key, to, from, shares.tcp()))
+}
+
+/// The distance from TCP where the error is below `edge` %, less that from there on.
+pub(super) fn worse_below(
+    found: &Measurements<RunStats>,
+    scheme: &Scheme,
+    shares: &SharesOf,
+    edge: f64,
+) -> Option<Estimate> {
+    let over = |low: bool| {
+        let here = found.xs(scheme.key).into_iter().filter(|x| (*x < edge) == low);
+        mean_over(&here.map(|x| shares.distances(found, scheme.key, x)).collect::<Vec<_>>())
+    };
+    difference(&over(true), &over(false))
+}
+
 /// Each modified scheme nearer TCP than its original; each original below TCP: where the error is
 /// below 20 %.
 pub(super) fn nearer_claims(
@@ -278,6 +309,18 @@ pub(super) fn nearer_claims(
                 (x, difference(&share(modified), &share(original)))
             })),
         );
+        if !*extra {
+            claims.extend([original, modified].map(|scheme| tcp_falls(e, found, scheme, shares, "")));
+            claims.push(
+                e.claim(
+                    format!("{}-worse-at-low-error", original.key),
+                    format!("{} deviates from TCP especially where the error is low", original.name),
+                    Bound::Above(0.0),
+                    "mean over the errors of |share - TCP's share|, below 20 % less from 20 % on",
+                )
+                .number(worse_below(found, original, shares, 20.0)),
+            );
+        }
         let all = found.xs(original.key);
         if let (Some(&first), Some(&last)) = (all.first(), all.last()) {
             for scheme in [original, modified] {

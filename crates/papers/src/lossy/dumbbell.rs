@@ -170,6 +170,9 @@ fn fig7_12_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> 
         let places = found.xs(srp.key);
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else { continue };
         let suffix = srp.key.strip_prefix("srp").filter(|s| !s.is_empty()).unwrap_or("-256");
+        for scheme in [srp, crp] {
+            claims.push(beside::tcp_falls(e, found, scheme, &DUMBBELL, &format!(" ({words})")));
+        }
         claims.push(crp_below(e, found, crp, &format!("crp-below{suffix}"), words));
         claims.push(
             e.claim(

@@ -121,6 +121,24 @@ fn fig18_19_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim>
             "largest CRP - TCP, in shares, at {at} % error",
         )
         .everywhere(places.iter().map(|&x| (x, LAST_HOP.gap(found, crp.key, x)))),
+        beside::tcp_falls(e, found, srp, &LAST_HOP, ""),
+        beside::tcp_falls(e, found, crp, &LAST_HOP, ""),
+        e.claim(
+            "srp-diverges",
+            "SRP keeps diverging from TCP where the error is high (ours: from 20 % on)",
+            Bound::Above(0.0),
+            "smallest step of SRP / TCP between neighbouring errors, up to {at} %",
+        )
+        .monotone(&places.iter().copied().filter(|x| *x >= 20.0).collect::<Vec<_>>(), |from, to| {
+            difference(&LAST_HOP.ratios(found, srp.key, to), &LAST_HOP.ratios(found, srp.key, from))
+        }),
+        e.claim(
+            "crp-worse-at-low-error",
+            "CRP performs worse where the error is low (ours: below 20 %)",
+            Bound::Above(0.0),
+            "mean over the errors of |share - TCP's share|, below 20 % less from 20 % on",
+        )
+        .number(beside::worse_below(found, crp, &LAST_HOP, 20.0)),
     ]
 }
 

@@ -72,7 +72,7 @@ pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let what = "model / packets - 1 of the medians over the phases, the T_q at which it is farthest from 0";
         claims.push(
             e.claim(format!("fluid-{}-{unit}", frame.key()), statement, Bound::Within(-NEAR, NEAR), what)
-                .because(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" })
+                .because(format!("{SLOTS} {}", short(offs[0])))
                 .exact(worst),
         );
         let shared = [("slots_per_multi_frame", frame.slots()), ("unit_kbps", unit)];
@@ -100,9 +100,8 @@ fn modelled(scenario: &Scenario, t_q_ms: f64) -> Option<Spread> {
     Some(Spread { median: of.median, least: of.best, greatest: of.worst, middle: [of.best, of.worst], n })
 }
 
-const SMALL: &str = "With 44 kbit/s a terminal of the small frame has one slot in six multi-frames: the response comes 0.74 to \
-                     0.98 s after the hold, not RTT_m = 0.55 s. From T_q = 0.2 s on it comes when the grant has begun to \
-                     fall; the model, whose RTT is RTT_m + T_q, has it in time";
+const SLOTS: &str =
+    "The model knows no slots for which a packet waits, and its RTT is RTT_m + T_q; at T_q = 0 it is off by";
 
 /// Fig. 7: the four curves of the model, and where the packets were, in the middle phase.
 fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunError> {

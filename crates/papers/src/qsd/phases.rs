@@ -263,6 +263,11 @@ impl Phases {
         self.spread(Packet::e2ed).iter().map(|s| s.median).fold(f64::NAN, f64::max)
     }
 
+    /// Greatest less least end-to-end delay over the phases, of the packet with most.
+    pub(super) fn widest(&self) -> f64 {
+        self.spread(Packet::e2ed).iter().map(|s| s.greatest - s.least).fold(f64::NAN, f64::max)
+    }
+
     /// The greatest end-to-end delay in each phase.
     pub(super) fn peaks(&self) -> Vec<f64> {
         self.flows.iter().map(|f| peak(f)).collect()

@@ -230,15 +230,15 @@ fn claims(e: &Experiment, all: &[Seed]) -> Vec<Claim> {
     let low =
         "at one rate (Fig. 6(a)) the delay is higher while S(t) is low (ours: below its median) than while it is high";
     let meet = "the running means mu_R and mu_S are within 5 % at the end";
-    let long = "with the 16-Mbit buffer of Fig. 6(b) the delay reaches tens of seconds (ours: at least 10 s)";
+    let long = "with the 16-Mbit buffer of Fig. 6(b) the delay can be higher than 30 s";
+    let none = "without a buffer (Fig. 10) none is added (the set-up)";
     let zero = "longest d(t) in s: zero by construction, since nothing waits";
     vec![
         e.claim("means-meet", meet, Bound::Within(0.95, 1.05), "mu_R / mu_S at the end").number(over(all, ratio)),
-        e.claim("delay-16mbit", long, Bound::AtLeast(10.0), "longest d(t) in s")
+        e.claim("delay-16mbit", long, Bound::Above(30.0), "longest d(t) in s")
             .because(build_up(READ))
             .number(over(all, longest(READ))),
-        e.claim("no-buffer-no-delay", "without a buffer (Fig. 10) none is added", Bound::AtMost(0.0), zero)
-            .number(over(all, longest(NONE))),
+        e.claim("no-buffer-no-delay", none, Bound::AtMost(0.0), zero).number(over(all, longest(NONE))),
         e.claim(
             "one-rate-delays-more",
             adapts,

@@ -344,8 +344,10 @@ mod tests {
         let claim = |o: &Outcome, name: &str| o.claims.iter().find(|c| c.id.ends_with(name)).unwrap().clone();
         assert!(claim(&obedient, "means-meet").holds, "{:?}", obedient.claims);
         assert!(!claim(&obedient, "delay-16mbit").holds, "an obedient encoder fills no buffer: {:?}", obedient.claims);
-        // Twice S(t) fills 16 Mbit within a minute at 0.3 Mbit/s and more; then 16 Mbit / S is the delay.
-        assert!(!claim(&double, "means-meet").holds && claim(&double, "delay-16mbit").holds, "{:?}", double.claims);
+        // Twice S(t) fills 16 Mbit within a minute at 0.3 Mbit/s and more; then 16 Mbit / S is the delay, tens of seconds. Only an S
+        // below 533 kbit/s makes them more than 30.
+        assert!(!claim(&double, "means-meet").holds, "{:?}", double.claims);
+        assert!(claim(&double, "delay-16mbit").measured.unwrap() > 20.0, "{:?}", double.claims);
         // At one rate, the mean of S(t), what is obedient fills the buffer; twice that is too much either way.
         assert!(claim(&obedient, "one-rate-delays-more").holds, "{:?}", obedient.claims);
         assert!(claim(&double, "one-rate-delays-more").measured.unwrap() < 2.0, "{:?}", double.claims);

@@ -2,13 +2,13 @@
 
 use super::lda::set_up;
 use super::numbers::{self, Gap, Harm};
-use super::setup::{Adu, HEADER, PER_SECOND, SAMPLE, caption, each, estimate, seeds};
+use super::setup::{Adu, HEADER, PER_SECOND, SAMPLE, caption, each, estimate, is_media, seeds, words};
 use super::trace::{Trace, rates_chart, shade, slices, trace};
 use crate::builtin::{base, with};
 use crate::figure::{brief, point, table, text, with_doubts};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{mean, short};
+use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_lab::study::{Cell, Measure};
 use fairpace_report::{Axis, Chart, Section, Series};
 use fairpace_scenario::{Scenario, Time};
@@ -148,6 +148,8 @@ enum Deviation {
     SmallQueue,
     /// Hosts that send within 1 ms.
     PromptHosts,
+    /// T_TCP of 500 ms.
+    ShortCycle,
 }
 
 impl SetUp {
@@ -161,6 +163,11 @@ impl SetUp {
                     let soon = Time::ms(1.0);
                     s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()).for_each(|t| t.send_jitter = Some(soon.clone()));
                 }
+                Some(Deviation::ShortCycle) => {
+                    for flow in s.flows.iter_mut().filter(|f| is_media(&f.group)) {
+                        flow.parameters.insert("t_tcp".to_owned(), words("500 ms"));
+                    }
+                }
             }
         })
     }
@@ -172,23 +179,30 @@ const SMALL: SetUp =
     SetUp { key: "adu2-50p", name: "ADU2, queue of 50 packets", adu: Adu::Two, other: Some(Deviation::SmallQueue) };
 const PROMPT: SetUp =
     SetUp { key: "adu2-1ms", name: "ADU2, hosts send within 1 ms", adu: Adu::Two, other: Some(Deviation::PromptHosts) };
+const SHORT: SetUp =
+    SetUp { key: "adu2-500ms", name: "ADU2, T_TCP = 500 ms", adu: Adu::Two, other: Some(Deviation::ShortCycle) };
 
 pub(super) fn topology_1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let set_ups = [ADU2, ADU1, SMALL, PROMPT];
+    let set_ups = [ADU2, ADU1, SMALL, PROMPT, SHORT];
     let seeds = seeds(bench, TRIALS, 1);
     let all = each(e, bench, set_ups.each_ref().map(|u| u.scenario(e)), seeds, MEASURE)?;
     let mut claims = Vec::new();
     for (u, runs) in set_ups.iter().zip(runs_of(&all)).filter(|(u, _)| u.other.is_none()) {
         claims.extend(changes(e, u, runs));
     }
-    for (u, runs) in set_ups.iter().zip(runs_of(&all)) {
-        claims.extend(switching(e, u, runs));
+    let of =
+        |key: &str| set_ups.iter().zip(&all).find(|(u, _)| u.key == key).map_or(&[][..], |(_, c)| c.runs.as_slice());
+    for u in [&ADU2, &ADU1, &SMALL, &PROMPT] {
+        claims.extend(switching(e, u, of(u.key)));
     }
+    let adu2 = of(ADU2.key);
+    claims.extend([falls_to(e, &ADU2, adu2), fluctuates(e, &ADU2, adu2), sooner(e, adu2, of(SHORT.key))]);
     let mut section = e.section();
     for (u, runs) in set_ups.iter().zip(runs_of(&all)).filter(|(u, _)| u.other.is_none()) {
         section = charts(e, bench.world(), section, u, runs);
     }
-    Ok(e.outcome(points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
+    let section = finish(section, &set_ups, &all, seeds).table(printed(adu2));
+    Ok(e.outcome(points(&set_ups, &all), claims, section))
 }
 
 pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -230,6 +244,10 @@ pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_
         claims.extend(switching(e, u, runs));
         section = charts(e, bench.world(), section, u, runs);
     }
+    let of = |n: usize| all.get(n).map_or(&[][..], |c: &Cell<RunStats>| c.runs.as_slice());
+    claims.push(fluctuates(e, &ADU2, of(0)));
+    claims.push(apart(e, &ADU2, of(0)));
+    claims.push(alike(e, of(0), of(1)));
     Ok(e.outcome(points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
 }
 
@@ -286,6 +304,101 @@ fn changes(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
         .because(note.clone())
         .number(estimate(runs, |f| f.without_two)),
     ]
+}
+
+/// "Fairness f is dropped to 0.7" [tpba §6.1].
+fn falls_to(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Claim {
+    e.claim(
+        format!("{}-falls-to", u.key),
+        format!("{}: when flow 2 starts f falls to 0.7 (ours: rounded, 0.65 to 0.75)", u.name),
+        Bound::Within(0.65, 0.75),
+        "least f in the 3 s after",
+    )
+    .number(estimate(runs, |f| f.dip))
+}
+
+/// The spread of j_A in a run: the standard deviation.
+fn spread(found: &RunStats, kind: impl Fn(&Gap) -> bool) -> Option<f64> {
+    let all = of_kind(found, kind);
+    let middle = mean(&all);
+    let squares: Vec<f64> = all.iter().map(|ms| (ms - middle) * (ms - middle)).collect();
+    (squares.len() > 1).then(|| mean(&squares).sqrt())
+}
+
+/// "Fluctuation of j_A is larger in the rate-probing period than in the running period" [tpba §6.1, Figs. 12 and 16; §7].
+fn fluctuates(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Claim {
+    e.claim(
+        format!("{}-fluctuates", u.key),
+        format!("{}: j_A fluctuates more within probing periods than within running periods", u.name),
+        Bound::Above(0.0),
+        "standard deviation of j_A within probing periods less that within running periods, seed by seed, ms",
+    )
+    .number(estimate(runs, |f| Some(spread(f, probing)? - spread(f, running)?)))
+}
+
+/// "A smaller T_tcp allows an earlier switch to the running period" [tpba §6.1, after Table 3].
+fn sooner(e: &Experiment, second: &[Rc<RunStats>], half: &[Rc<RunStats>]) -> Claim {
+    let pairs: Vec<f64> = half.iter().zip(second).map(|(half, second)| half.first - second.first).collect();
+    e.claim(
+        "t-tcp",
+        "ADU2: with T_TCP = 500 ms the first probing period is shorter than with 1 s",
+        Bound::Below(0.0),
+        "length of the first probing period with 500 ms less that with 1 s, seed by seed, s",
+    )
+    .number(Estimate::of(&pairs))
+}
+
+/// Over the long path flow 2 is not felt [tpba §6.1].
+fn apart(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Claim {
+    let of = |f: &RunStats, beside: bool| {
+        let counts = |j: usize| {
+            if beside { (COMES + 1..GOES).contains(&j) } else { j >= COMES - BEFORE && !(COMES..=GOES).contains(&j) }
+        };
+        let rates = f.trace.over(PER_SECOND, &["flow 1", "flow 3"]);
+        let all: Vec<f64> =
+            rates.iter().flat_map(|r| r.iter().enumerate().filter(|(j, _)| counts(*j)).map(|(_, x)| *x)).collect();
+        (!all.is_empty()).then(|| mean(&all))
+    };
+    let ratio = |f: &RunStats| Some(of(f, true)? / of(f, false)?);
+    e.claim(
+        format!("{}-apart", u.key),
+        format!("{}: flow 2 does not influence the rates of flows 1 and 3 (ours: by no more than a tenth)", u.name),
+        Bound::Within(0.9, 1.1),
+        "mean rate of flows 1 and 3 while flow 2 is there / before and after",
+    )
+    .number(estimate(runs, ratio))
+}
+
+/// "There is no key difference between the results for ADU1 and ADU2" [tpba §6.1, Figs. 17 and 18].
+fn alike(e: &Experiment, adu2: &[Rc<RunStats>], adu1: &[Rc<RunStats>]) -> Claim {
+    let of = |f: &RunStats| mean_of(&f.f, COMES - BEFORE..f.f.len());
+    let pairs: Vec<f64> = adu1.iter().zip(adu2).filter_map(|(one, two)| Some(of(one)? - of(two)?)).collect();
+    e.claim(
+        "alike",
+        "f is the same for ADU1 and ADU2 (ours: to 0.05)",
+        Bound::Within(-0.05, 0.05),
+        "mean f from 5 s on with ADU1 less that with ADU2, seed by seed",
+    )
+    .because(small_packets())
+    .number(Estimate::of(&pairs))
+}
+
+/// The numbers of the text beside ours.
+fn printed(runs: &[Rc<RunStats>]) -> fairpace_report::Table {
+    let of = |number: fn(&RunStats) -> Option<f64>| text(estimate(runs, number));
+    let second = |f: &RunStats| {
+        let periods = f.trace.periods();
+        let first = periods.iter().find(|p| p.state == "running")?.to;
+        let next = periods.iter().find(|p| p.state == "probing" && p.from >= first)?;
+        Some(next.from as f64 * SAMPLE.as_secs_f64())
+    };
+    let rows = [
+        ("f when flow 2 starts at 10 s, ADU2", "§6.1", "0.7", of(|f| f.dip)),
+        ("flow 3 probes again, s", "§6.1", "13.8", of(second)),
+        ("f in the running period after that", "§6.1", "near 1", of(|f| f.with_two)),
+    ];
+    let rows = rows.map(|(what, place, paper, ours)| [what, place, paper, &ours].map(str::to_owned).to_vec());
+    table("Numbers of the paper's text", "Topology 1, ADU2", ["what", "place", "paper", "here"], rows.to_vec())
 }
 
 /// The effect of switching on data units.

@@ -5,13 +5,14 @@ use super::setup::{PER_SECOND, SAMPLE, caption, each, estimate, is_media, number
 use super::trace::{Trace, name, trace};
 use crate::builtin::{base, with};
 use crate::figure::{brief, point, table, text, with_doubts};
-use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
+use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean};
-use fairpace_lab::study::{Cell, Measure};
+use fairpace_lab::study::{Cell, Measure, smallest};
 use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{FlowSpec, RawScenario, Scenario};
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 pub(super) mod differences;
 
@@ -276,6 +277,7 @@ pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>
         )
         .number(Estimate::of(&later)),
     );
+    claims.extend(further_claims(e, times, of));
     let mut points = Vec::new();
     let mut rows = Vec::new();
     let mut section = e.section();
@@ -311,6 +313,99 @@ pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>
     );
     Ok(e.outcome(points, claims, with_doubts(section, invalid(&all)).table(table)))
 }
+
+/// How fast T_adapt lets a rate rise, what lasts in a rate, and what follows flow 4.
+fn further_claims<'a>(e: &Experiment, times: Times, of: impl Fn(&str) -> &'a [Rc<Run>]) -> Vec<Claim> {
+    let half = (times.change / 2) as usize..times.change as usize;
+    let last = ((times.change + times.end) / 2) as usize..times.end as usize;
+    let pairs = |a: &str, b: &str, both: &dyn Fn(&Run, &Run) -> Option<f64>| {
+        Estimate::of(&of(a).iter().zip(of(b)).filter_map(|(a, b)| both(a, b)).collect::<Vec<f64>>())
+    };
+    let part = |r: &Run| Some(mean(r.flow("flow 3").get(half.clone())?) / share(r, half.clone()));
+    let reaches = |r: &Run, kbps: f64| r.flow("flow 3").iter().position(|x| *x >= kbps).map(|j| (j + 1) as f64);
+    let converged = |r: &Run| reaches(r, 0.9 * mean(r.flow("flow 3").get(half.clone())?));
+    let quarter = |r: &Run| {
+        let means: Vec<f64> = r.four().iter().filter_map(|f| f.get(last.clone())).map(mean).collect();
+        Some(4.0 * mean(r.flow("flow 3").get(last.clone())?) / means.iter().sum::<f64>())
+    };
+    let lasting = |r: &Run| {
+        let ranges = r.three().map(|f| f.get(half.clone()).map_or(0.0, |f| numbers::range(&numbers::over(f, LASTING))));
+        Some(ranges.into_iter().fold(0.0, f64::max) / share(r, half.clone()))
+    };
+    let mut claims = vec![
+        e.claim(
+            "t-adapt-tpba",
+            "T_adapt hardly affects TPBA (ours: flow 3's part of the fair share by at most 0.05)",
+            Bound::Within(-0.05, 0.05),
+            "flow 3's mean rate in the half before flow 4 / the fair share, TPBA-1-0.5-10-3 less TPBA-3-1-10-3",
+        )
+        .number(pairs("TPBA-1-0.5-10-3", "TPBA-3-1-10-3", &|a, b| Some(part(a)? - part(b)?))),
+        e.claim(
+            "t-adapt-ldaf",
+            "LDAF rises by a slope that is inversely proportional to T_adapt (ours: to a sixth)",
+            Bound::Within(2.5, 3.5),
+            "time until flow 3 has 200 kbit/s, LDAF-3-1-10-3 / LDAF-1-0.5-10-3",
+        )
+        .number(pairs("LDAF-3-1-10-3", "LDAF-1-0.5-10-3", &|a, b| Some(reaches(a, 200.0)? / reaches(b, 200.0)?))),
+        e.claim(
+            "t-adapt-lda",
+            "with LDA a smaller T_adapt accelerates the convergence",
+            Bound::Below(1.0),
+            "time until flow 3 has nine tenths of its mean in the half before flow 4, LDA-1-0.5-100-3 / LDA-3-1-100-3",
+        )
+        .number(pairs("LDA-1-0.5-100-3", "LDA-3-1-100-3", &|a, b| Some(converged(a)? / converged(b)?))),
+        e.claim(
+            "tpba-still",
+            "with TPBA-3-1-10-3 no rate oscillates in the long term (ours: by at most a quarter of the fair share)",
+            Bound::AtMost(0.25),
+            "widest range of a flow's rate over 10 s in the half before flow 4, over the fair share",
+        )
+        .number(estimate(of("TPBA-3-1-10-3"), lasting)),
+        e.claim(
+            "tpba-after",
+            "TPBA-3-1-10-3 reaches a TCP-friendly rate after flow 4 has started (ours: a quarter, within 10 %)",
+            Bound::Within(0.9, 1.1),
+            "flow 3's mean rate in the last half of the time with flow 4 / a quarter of all",
+        )
+        .number(estimate(of("TPBA-3-1-10-3"), quarter)),
+    ];
+    let off = |c: &&Case| Some((0.0, estimate(of(c.name), |r| Some((quarter(r)? - 1.0).abs()))));
+    claims.push(
+        e.claim(
+            "lda-after",
+            "no case of LDA does (ours: each is off a quarter by more than 10 %)",
+            Bound::Above(0.1),
+            "|flow 3's mean rate in the last half of the time with flow 4 / a quarter of all - 1|, the smallest of the cases",
+        )
+        .number(smallest(CASES.iter().filter(|c| c.scheme == "lda").filter_map(|c| off(&c))).1),
+    );
+    let long: Vec<_> = (AVERAGE..times.change as usize).step_by(AVERAGE).map(|from| from..from + AVERAGE).collect();
+    if long.iter().all(|of| of.end <= times.change as usize) && !long.is_empty() {
+        let differ = |r: &Run| {
+            let apart = long.iter().map(|of| numbers::apart(&r.three(), of.clone()));
+            apart.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+        };
+        claims.push(
+            e.claim(
+                "ldaf-50s",
+                "with LDAF-1-0.5-10-3 the rates over 50 s of flows 1 to 3 differ by no more than 50 kbit/s",
+                Bound::AtMost(50.0),
+                "largest difference of two flows' mean rates over 50 s, from 50 s on, kbit/s",
+            )
+            .because(format!(
+                "Of flow 3's packets {} % are lost, so that little or nothing lowers its rate again",
+                brief(estimate(of("LDAF-1-0.5-10-3"), |r| Some(r.lost * 100.0)))
+            ))
+            .number(estimate(of("LDAF-1-0.5-10-3"), differ)),
+        );
+    }
+    claims
+}
+
+/// Rates over so many seconds show what lasts: a running period.
+const LASTING: usize = 10;
+/// "A 50-s period average" [tpba §6.2].
+const AVERAGE: usize = 50;
 
 /// The reasons for which runs in real time are not to be trusted.
 fn invalid(all: &[Cell<Run>]) -> impl Iterator<Item = &Vec<String>> {

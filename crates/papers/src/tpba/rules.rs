@@ -43,6 +43,24 @@ const FAIRNESS: Quantity<RunStats> =
 const RUNNING: Quantity<RunStats> =
     Quantity { key: "running_periods", label: "running periods that begin", unit: "", get: |f| Some(f.running) };
 
+/// The two misconfigurations that the text names [tpba §7], at one bottleneck, kbit/s.
+const MISCONFIGURED: [Scheme; 2] = [
+    Scheme::new("1ms-1kbps", "T_TCP = 1 ms, epsilon = 1 kbit/s", "")
+        .coloured("tpba")
+        .setting(|s| cycle(s, "1 ms", "1 kbit/s")),
+    Scheme::new("1ms-10mbps", "T_TCP = 1 ms, epsilon = 10 Mbit/s", "")
+        .coloured("rap")
+        .setting(|s| cycle(s, "1 ms", "10 Mbit/s")),
+];
+const MISCONFIGURED_AT: f64 = 1_000.0;
+
+fn cycle(s: &mut RawScenario, t_tcp: &str, epsilon: &str) {
+    for flow in s.flows.iter_mut().filter(|f| is_media(&f.group)) {
+        flow.parameters.insert("t_tcp".to_owned(), words(t_tcp));
+        flow.parameters.insert("epsilon".to_owned(), words(epsilon));
+    }
+}
+
 /// A bottleneck of so many kbit/s, and its queue.
 fn set_bottleneck(s: &mut RawScenario, kbps: f64) {
     s.path.rate = Some(Capacity::Fixed(Speed::kbps(kbps)));
@@ -125,7 +143,36 @@ pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     }
     section = section.table(figure.table(&found, &RUNNING, "Running periods that begin"));
     let section = with_doubts(section, found.cells.iter().flat_map(|c| &c.runs).map(|f| &f.invalid)).folded();
-    Ok(e.outcome(figure.points(&found), rules_claims(e, &found, figure.places), section))
+    let mut claims = rules_claims(e, &found, figure.places);
+    let wrong = Figure { places: &[MISCONFIGURED_AT], schemes: &MISCONFIGURED, ..BY_RATE };
+    let found_wrong = counted(e, bench, MEASURE, wrong.cases(&base), seeds)?;
+    claims.extend(misconfigured(e, &found_wrong));
+    let section = section
+        .table(wrong.table(&found_wrong, &PROBING, "Misconfigured: share of the time that flow 3 probes"))
+        .table(wrong.table(&found_wrong, &OFF, "Misconfigured: how far r_s is off the fair rate"));
+    let points = [figure.points(&found), wrong.points(&found_wrong)].concat();
+    Ok(e.outcome(points, claims, section))
+}
+
+fn misconfigured(e: &Experiment, found: &study::Measurements<RunStats>) -> [Claim; 2] {
+    let of = |key, get: fn(&RunStats) -> Option<f64>| found.estimate(key, MISCONFIGURED_AT, get);
+    [
+        e.claim(
+            "never-completed",
+            "T_TCP = 1 ms, epsilon = 1 kbit/s: the probing period may not be completed (ours: 99 % of the time over TCP)",
+            Bound::AtLeast(0.99),
+            "share of the time in probing periods",
+        )
+        .number(of("1ms-1kbps", PROBING.get)),
+        e.claim(
+            "not-trustworthy",
+            "T_TCP = 1 ms, epsilon = 10 Mbit/s: the rate measured is not trustworthy (ours: more than half off the fair rate)",
+            Bound::Above(0.5),
+            "mean |r_s - fair rate| / fair rate; a cycle in which nothing is acknowledged is no rate by our reading, and of cycles of \
+             1 ms hardly one follows two others: none is not measured wrong, but not at all",
+        )
+        .number(of("1ms-10mbps", OFF.get)),
+    ]
 }
 
 fn rules_claims(e: &Experiment, found: &study::Measurements<RunStats>, places: &[f64]) -> Vec<Claim> {
@@ -151,13 +198,25 @@ fn rules_claims(e: &Experiment, found: &study::Measurements<RunStats>, places: &
         );
         let statement = format!("{name}: at most half of the time over TCP at every bottleneck (ours)");
         let what = "share of the time in probing periods, at the bottleneck where it is largest";
-        claims.push(e.claim(format!("{key}-ends"), statement, Bound::AtMost(0.5), what).because(SAWTOOTH).number(most));
+        claims.push(
+            e.claim(format!("{key}-ends"), statement, Bound::AtMost(0.5), what)
+                .because(sawtooth(found, key, places))
+                .number(most),
+        );
     }
     claims
 }
 
-const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s follow its sawtooth, and are seldom that near each \
-                        other; between two reductions of cwnd lie up to 10 s, and three such periods differ as well";
+/// How seldom a rule ends a probing period.
+fn sawtooth(found: &study::Measurements<RunStats>, rule: &str, places: &[f64]) -> String {
+    let begin = |kbps: f64| brief(found.estimate(rule, kbps, RUNNING.get));
+    let each: Vec<String> = places.iter().map(|&kbps| format!("{} at {kbps} kbit/s", begin(kbps))).collect();
+    format!(
+        "Beside TCP whose window is not bounded rates follow its sawtooth, and are seldom that near each other: of running periods \
+         begin {} in a run",
+        each.join(", ")
+    )
+}
 
 #[cfg(test)]
 mod tests {

@@ -87,6 +87,7 @@ pub(super) fn fig25_27_claims(e: &Experiment, data: &Data, reading: &Reading) ->
     let low = within(&data.errors(), 0.0, 19.9);
     let [complex, modified] =
         [Equation::Complex, Equation::Modified].map(|equation| data.distance(reading, equation, &low));
+    let beyond = data.distance(reading, Equation::Modified, &within(&data.errors(), 20.1, f64::INFINITY));
     vec![
         e.claim(
             "modified-closer",
@@ -102,5 +103,12 @@ pub(super) fn fig25_27_claims(e: &Experiment, data: &Data, reading: &Reading) ->
             "ratio of mean |deviation|, modified / complex",
         )
         .number(data.ratio(&modified, &complex)),
+        e.claim(
+            "modified-worse-beyond-20",
+            "the modified equation's performance is not as good beyond 20 % error",
+            Bound::Above(1.0),
+            "ratio of mean |deviation|, beyond 20 % / below",
+        )
+        .number(data.ratio(&beyond, &modified)),
     ]
 }

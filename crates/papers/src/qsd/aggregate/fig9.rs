@@ -89,7 +89,7 @@ fn fig9_claims(e: &Experiment, runs: &Runs) -> Vec<Claim> {
             .number(spread(VOIP, q, &STRATEGIES)),
         );
     }
-    for (q, percent) in [(0.5, "50"), (0.95, "95")] {
+    for (q, percent) in [(0.5, "50"), (0.95, "95"), (0.99, "99")] {
         claims.push(
             e.claim(
                 format!("video-alike-{percent}"),

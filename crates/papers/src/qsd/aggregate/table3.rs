@@ -156,6 +156,15 @@ pub(super) fn table3_claims(e: &Experiment, runs: &Runs, counting: Counting) -> 
             .number(runs.paired(more, fewer, &|run| number(run, None), |more, fewer| more - fewer)),
         );
     }
+    claims.push(
+        e.claim(
+            "iptv-loses-without",
+            "television loses packets without Quick-Start (the paper: 0.025)",
+            Bound::Above(0.0),
+            format!("fraction lost, {span}"),
+        )
+        .number(runs.estimate(&NONE, &|run| number(run, Some(IPTV)))),
+    );
     let iptv = |s: &Strategy| (s.name, runs.estimate(s, &|run| lost(run, Some(IPTV))));
     let what = "the largest fraction lost, with {at}";
     claims.push(
