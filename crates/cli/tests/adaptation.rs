@@ -126,9 +126,9 @@ fn what_cannot_be_and_what_would_have_no_effect_is_refused() {
         (&["--adaptation", "buffer", "--buffer", "17MiB"], &["`--buffer` is 17825792 B; allowed: 1 B to 16777216 B"]),
         (&["--adaptation", "buffer", "--buffer", "1"], &["`--buffer` is `1`: it has no unit"]),
         (&["--adaptation", "buffer", "--encoder-rate", "0"], &["`--encoder-rate` is `0`"]),
-        (&["--adaptation", "none"], &["`none`", "encoder", "buffer", "unbuffered"]),
+        (&["--adaptation", "nobody"], &["`nobody`", "encoder", "buffer", "unbuffered"]),
         (
-            &["--adaptation", "unbuffered", "--control", "tfrc-sp"],
+            &["--adaptation", "none", "--control", "tfrc-sp"],
             &["`adaptation` is unbuffered for `tfrc-sp`; allowed: encoder or buffer"],
         ),
     ] {

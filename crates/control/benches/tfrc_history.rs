@@ -2,7 +2,7 @@
 //! Run with `cargo bench -p fairpace-control --bench tfrc_history`.
 
 use fairpace_control::RateHeader;
-use fairpace_control::tfrc::history::{Arrivals, HistoryParams, MOST_HOLES};
+use fairpace_control::tfrc::history::{Arrivals, Discounting, HistoryParams, MOST_HOLES};
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_units::{Bytes, Duration, Ecn, Instant};
 use std::hint::black_box;
@@ -12,9 +12,9 @@ const ROUNDS: u64 = 2_000_000;
 
 fn main() {
     let at = |seq: u64| Instant::from_nanos(seq * 1_000_000);
-    for discounting in [false, true] {
-        println!("discounting {}", if discounting { "on" } else { "off" });
-        let params = HistoryParams { discounting, to_half: false, short_packets: false };
+    for discounting in [Discounting::Off, Discounting::ToQuarter] {
+        println!("discounting {discounting:?}");
+        let params = HistoryParams { discounting, short_packets: false };
 
         // With as many holes as are remembered, so that each step is as dear as it can be.
         let mut full = Arrivals::new(&params);

@@ -5,7 +5,7 @@
 //!
 //! `PROPTEST_CASES=n` runs ten times n sequences instead.
 
-use fairpace_control::tfrc::history::{Arrivals, Heard, HistoryParams};
+use fairpace_control::tfrc::history::{Arrivals, Discounting, Heard, HistoryParams};
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{RateHeader, RateReport};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, RandomStream, Seq16, Unwrapper16};
@@ -208,8 +208,10 @@ struct Ours {
 
 impl Ours {
     fn new(rules: Rules, first_interval: f64) -> Ours {
-        let params =
-            HistoryParams { discounting: rules.discounting, to_half: false, short_packets: rules.short_packets };
+        let params = HistoryParams {
+            discounting: if rules.discounting { Discounting::ToQuarter } else { Discounting::Off },
+            short_packets: rules.short_packets,
+        };
         Ours { unwrapper: Unwrapper16::default(), arrivals: Arrivals::new(&params), first_interval }
     }
 

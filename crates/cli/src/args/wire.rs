@@ -215,7 +215,8 @@ pub(crate) enum Adaptation {
     Encoder,
     /// The encoder keeps one rate, and a buffer sends at the controller's
     Buffer,
-    /// The encoder follows, and frames leave as they come: up to a round trip before they are due, 500 ms at most
+    /// The encoder follows, and frames leave as they come: up to a round trip before they are due, 500 ms at most (also `none`)
+    #[value(alias = "none")]
     Unbuffered,
 }
 

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing,))]
 
 use crate::equation::Equation;
+use crate::tfrc::history::Discounting;
 use fairpace_units::{Duration, Instant, Rate};
 
 /// How a receiver measures. The choice should be the sender's too: [`crate::Controller::receiver_params`] says which
@@ -12,10 +13,8 @@ use fairpace_units::{Duration, Instant, Rate};
 pub struct ReceiverParams {
     /// The equation with which the first loss interval is computed.
     pub equation: Equation,
-    /// Discount older loss intervals while the open one is long [RFC 5348 §5.5].
-    pub discounting: bool,
-    /// To half at most, as ns-2 does, not to a quarter.
-    pub discount_to_half: bool,
+    /// Whether older loss intervals count less while the open one is long [RFC 5348 §5.5].
+    pub discounting: Discounting,
     /// TFRC-SP: the bytes of headers on each packet, H of RFC 4828 §4.2. `None`: TFRC.
     pub small_packets: Option<f64>,
     /// Find losses as ns-2 does: [`crate::tfrc::history::Arrivals::as_ns2`].
@@ -24,13 +23,7 @@ pub struct ReceiverParams {
 
 impl Default for ReceiverParams {
     fn default() -> Self {
-        ReceiverParams {
-            equation: Equation::Tfrc,
-            discounting: false,
-            discount_to_half: false,
-            small_packets: None,
-            as_ns2: false,
-        }
+        ReceiverParams { equation: Equation::Tfrc, discounting: Discounting::Off, small_packets: None, as_ns2: false }
     }
 }
 

@@ -266,8 +266,6 @@ impl Tfrc {
         if params.qs_received {
             sender.lower_to_received();
         }
-        let TfrcParams { discounting, discount_to_half: to_half, .. } = params;
-        let history = HistoryParams { discounting, to_half, short_packets: small };
         let mut tfrc = Tfrc {
             packet_size: env.packet_size,
             min,
@@ -286,7 +284,7 @@ impl Tfrc {
             no_feedback: Instant::NEVER,
             sent_since: false,
             measured: Measured {
-                events: LossEvents::new(&history),
+                events: LossEvents::new(&HistoryParams { discounting: params.discounting, short_packets: small }),
                 acked: Meter::starting(Instant::ZERO),
                 most: 0.0,
                 latest: Instant::ZERO,
@@ -632,9 +630,8 @@ impl Controller for Tfrc {
     }
 
     fn receiver_params(&self) -> ReceiverParams {
-        let TfrcParams { equation, discounting, discount_to_half, small_packets, losses_as_ns2: as_ns2, .. } =
-            self.params;
-        ReceiverParams { equation, discounting, discount_to_half, small_packets, as_ns2 }
+        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
+        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
     }
 
     fn heeds_ecn(&self) -> bool {

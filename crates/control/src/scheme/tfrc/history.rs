@@ -67,22 +67,40 @@ pub const INTERVALS: usize = 8;
 pub const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// A packet is lost when this many with higher numbers have arrived [RFC 5348 §5.1].
 pub const NDUPACK: usize = 3;
-/// THRESHOLD, the least DF [RFC 5348 §5.5], and ns-2's (`minDiscountRatio_`).
-const LEAST_DF: f64 = 0.25;
-const LEAST_DF_NS2: f64 = 0.5;
 /// Holes and marks that are remembered one by one: 16 KiB.
 pub const MOST_HOLES: usize = 256;
 /// Events told apart in one hole: four histories' worth.
 pub const MOST_EVENTS_IN_A_HOLE: u32 = 32;
 
+/// Whether older intervals count less while the open one is long [RFC 5348 §5.5], and how little at least. Off by default: the RFC
+/// makes it optional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discounting {
+    /// All count.
+    #[default]
+    Off,
+    /// A quarter at least, the RFC's THRESHOLD.
+    ToQuarter,
+    /// Half at least, as in ns-2 (`minDiscountRatio_`).
+    ToHalf,
+}
+
+impl Discounting {
+    /// The least DF.
+    const fn least(self) -> f64 {
+        match self {
+            Discounting::Off => 1.0,
+            Discounting::ToQuarter => 0.25,
+            Discounting::ToHalf => 0.5,
+        }
+    }
+}
+
 /// The settings that may be chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryParams {
-    /// Discount older intervals while the open one is long [RFC 5348 §5.5]. Off by default: the
-    /// RFC makes it optional.
-    pub discounting: bool,
-    /// Discount to half at most, as ns-2 does, not to a quarter.
-    pub to_half: bool,
+    /// Whether older intervals count less while the open one is long.
+    pub discounting: Discounting,
     /// Count short loss intervals by packets lost [RFC 4828 §4.4]; for TFRC-SP.
     pub short_packets: bool,
 }
@@ -435,10 +453,7 @@ impl Events {
     /// DF = max(2 I_mean/I_0, THRESHOLD) if I_0 > 2 I_mean, else 1 [RFC 5348 §5.5].
     fn discount(&self, i_0: f64, params: &HistoryParams) -> f64 {
         match self.closed_mean() {
-            Some(mean) if params.discounting && i_0 > 2.0 * mean => {
-                let least = if params.to_half { LEAST_DF_NS2 } else { LEAST_DF };
-                (2.0 * mean / i_0).max(least)
-            }
+            Some(mean) if i_0 > 2.0 * mean => (2.0 * mean / i_0).max(params.discounting.least()),
             _ => 1.0,
         }
     }

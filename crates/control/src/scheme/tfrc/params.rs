@@ -1,6 +1,7 @@
 //! The parameters of TFRC and TFRC-SP: which RFC, which equation, who measures, and the options
 //! that the RFCs leave open.
 
+use super::history::Discounting;
 use super::sender::Rfc;
 use crate::equation::Equation;
 use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
@@ -208,9 +209,7 @@ pub struct TfrcParams {
     pub outage_is_one_event: bool,
     /// Losses are found as ns-2 finds them.
     pub losses_as_ns2: bool,
-    pub discounting: bool,
-    /// To half at most, as in ns-2.
-    pub discount_to_half: bool,
+    pub discounting: Discounting,
     pub smoothing: bool,
     pub ecn: bool,
     pub t_gran: Duration,
@@ -236,8 +235,7 @@ impl TfrcParams {
     /// # Errors
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(s: &Settings<'_>) -> Result<TfrcParams, ParamError> {
-        let discounting = [("off", (false, false)), ("on", (true, false)), ("ns2", (true, true))];
-        let (discounting, discount_to_half) = s.choice("discounting", &discounting)?;
+        let discounting = [("off", Discounting::Off), ("on", Discounting::ToQuarter), ("ns2", Discounting::ToHalf)];
         Ok(TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
             tcp_timeout: s.choice("t_rto", &[("4r", false), ("tcp", true)])?,
@@ -245,8 +243,7 @@ impl TfrcParams {
             receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
             outage_is_one_event: s.choice("outage", &[("one", true), ("rfc", false)])?,
             losses_as_ns2: s.choice("losses", &[("rfc", false), ("ns2", true)])?,
-            discounting,
-            discount_to_half,
+            discounting: s.choice("discounting", &discounting)?,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,
             t_gran: s.duration("t_gran")?,

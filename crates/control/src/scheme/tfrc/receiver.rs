@@ -110,11 +110,7 @@ impl TfrcReceiver {
     /// Nothing has arrived.
     pub fn new(params: ReceiverParams) -> Self {
         let second = Duration::from_secs(1);
-        let history = HistoryParams {
-            discounting: params.discounting,
-            to_half: params.discount_to_half,
-            short_packets: params.small_packets.is_some(),
-        };
+        let history = HistoryParams { discounting: params.discounting, short_packets: params.small_packets.is_some() };
         TfrcReceiver {
             params,
             unit: TcpPath::new(Bytes::new(1), second, 4 * second, 1.0).expect("a path"),

@@ -3,9 +3,9 @@ use fairpace_units::{Seq16, Unwrapper16};
 use proptest::prelude::*;
 
 const R: Duration = Duration::from_millis(100);
-const PLAIN: HistoryParams = HistoryParams { discounting: false, to_half: false, short_packets: false };
-const DISCOUNTING: HistoryParams = HistoryParams { discounting: true, to_half: false, short_packets: false };
-const SHORT: HistoryParams = HistoryParams { discounting: false, to_half: false, short_packets: true };
+const PLAIN: HistoryParams = HistoryParams { discounting: Discounting::Off, short_packets: false };
+const DISCOUNTING: HistoryParams = HistoryParams { discounting: Discounting::ToQuarter, short_packets: false };
+const SHORT: HistoryParams = HistoryParams { discounting: Discounting::Off, short_packets: true };
 
 fn ms(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -128,7 +128,7 @@ fn a_long_open_interval_discounts_the_older_ones_down_to_a_quarter() {
 #[test]
 fn as_ns2_they_are_discounted_down_to_half() {
     let p = |params, open| history(params, &[100; 8], open).loss_event_rate();
-    let to_half = HistoryParams { to_half: true, ..DISCOUNTING };
+    let to_half = HistoryParams { discounting: Discounting::ToHalf, ..DISCOUNTING };
     assert_eq!(p(&to_half, 390), p(&DISCOUNTING, 390));
     assert!((p(&to_half, 10_000) - 3.5 / 10_250.0).abs() < 1e-15);
 }
@@ -446,9 +446,9 @@ proptest! {
     #[test]
     fn p_is_zero_before_the_first_loss_and_in_0_to_1_after(
         steps in prop::collection::vec((0_u64..40, 0_u64..50, 0_u64..400, prop::bool::weighted(0.05)), 1..150),
-        discounting: bool, short_packets: bool,
+        discounting in prop::sample::select(vec![Discounting::Off, Discounting::ToQuarter, Discounting::ToHalf]), short_packets: bool,
     ) {
-        let mut a = Arrivals::new(&HistoryParams { discounting, to_half: false, short_packets });
+        let mut a = Arrivals::new(&HistoryParams { discounting, short_packets });
         let (mut highest, mut now) = (1_000_u64, 0);
         for (step, wait, rtt, marked) in steps {
             // Ahead by up to 19, or back by up to 20.
@@ -541,7 +541,7 @@ proptest! {
 fn as_ns2_a_gap_is_one_event_at_once() {
     let heard = |as_ns2| {
         let mut arrivals =
-            Arrivals::new(&HistoryParams { discounting: false, to_half: false, short_packets: false }).as_ns2(as_ns2);
+            Arrivals::new(&HistoryParams { discounting: Discounting::Off, short_packets: false }).as_ns2(as_ns2);
         let mut told = Vec::new();
         for seq in (0..10).chain(14..20) {
             let at = Instant::ZERO + Duration::from_millis(50 * seq);

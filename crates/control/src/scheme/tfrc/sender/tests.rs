@@ -490,7 +490,6 @@ fn rfc_3448_may_start_with_the_window_of_rfc_3390() {
     assert_near!(t.x(), 87_600.0);
 }
 
-/// [RFC 3448 §4.3]: min(X_calc, 2 X_recv), data-limited or not.
 /// s/R is 14,600 byte/s, and the equation's rate at p = 0.0001 is far above. The loss that ends slow start sets X at once; from there X
 /// rises by s/R for the 100 ms since the report before, by two s/R at most for longer, and never above the equation; it falls at once.
 #[test]
@@ -520,6 +519,7 @@ fn as_ns2_x_comes_up_to_the_equation_by_a_packet_per_rtt() {
     assert_near!(t.x(), low / 2.0);
 }
 
+/// [RFC 3448 §4.3]: min(X_calc, 2 X_recv), data-limited or not.
 #[test]
 fn rfc_3448_does_not_ask_whether_the_sender_was_data_limited() {
     let mut t = older();

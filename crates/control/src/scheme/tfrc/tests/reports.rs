@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Equation;
+use crate::tfrc::history::Discounting;
 
 fn report(echoed: Instant, delay: Duration, x_recv: f64, p: f64) -> RateReport {
     RateReport { echoed, delay, received_rate: Rate::packets_per_second(x_recv, SIZE), loss_event_rate: p }
@@ -83,13 +84,8 @@ fn the_receivers_settings_are_the_senders() {
     let of = |scheme, settings: &[(&str, &str)]| Run::of(scheme, settings, &paper(), RTT).tfrc().receiver_params();
     assert_eq!(of("tfrc", &[]), ReceiverParams::default());
     let settings = [("equation", "simple"), ("discounting", "on"), ("header", "36"), ("losses", "ns2")];
-    let wanted = ReceiverParams {
-        equation: Equation::Simple,
-        discounting: true,
-        discount_to_half: false,
-        small_packets: Some(36.0),
-        as_ns2: true,
-    };
+    let discounting = Discounting::ToQuarter;
+    let wanted = ReceiverParams { equation: Equation::Simple, discounting, small_packets: Some(36.0), as_ns2: true };
     assert_eq!(of("tfrc-sp", &settings), wanted);
 }
 
