@@ -370,7 +370,10 @@ fn oracle(came: &[Option<u64>], keys: &[bool], delay: u64, damaged: bool) -> Vec
 
 /// The first packet that is missing, found by looking through all frames.
 fn first_gap(p: &Playout) -> u64 {
-    p.held.iter().fold(p.expected.unwrap(), |next, (&first, held)| if first <= next { next.max(held.last_sequence + 1) } else { next })
+    p.held.iter().fold(
+        p.expected.unwrap(),
+        |next, (&first, held)| if first <= next { next.max(held.last_sequence + 1) } else { next },
+    )
 }
 
 proptest! {

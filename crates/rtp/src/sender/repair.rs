@@ -351,8 +351,14 @@ mod tests {
             deadline.room_to_wait(ms(playout * 3 / 5), is_responsive).as_nanos() / 1_000_000
         };
         // A queue, and none: 500 - 150 ms are more than most of it, 300 - 150 within, 200 - 150 less than the least.
-        assert_eq!([room(true, 200, 500), room(true, 100, 500), room(true, 100, 300), room(true, 100, 200)], [180, 300, 150, 72]);
-        assert_eq!([room(false, 200, 500), room(false, 100, 500), room(false, 100, 300), room(false, 100, 200)], [240, 300, 150, 96]);
+        assert_eq!(
+            [room(true, 200, 500), room(true, 100, 500), room(true, 100, 300), room(true, 100, 200)],
+            [180, 300, 150, 72]
+        );
+        assert_eq!(
+            [room(false, 200, 500), room(false, 100, 500), room(false, 100, 300), room(false, 100, 200)],
+            [240, 300, 150, 96]
+        );
     }
 
     /// Ten frames of one packet of 1,000 B were captured 40 ms apart from zero on, and `asked` of them are asked for two seconds
