@@ -27,6 +27,11 @@ const FEW: usize = 24;
 const REVIEW_EVERY: u32 = 1_024;
 const LEAST: u32 = 4;
 const MOST: u32 = 16;
+/// So many moves between two reviews, among more than so many events that are in order, and the slot is far too wide for what comes now.
+const MOST_MOVED: usize = 65_536;
+const CROWD: usize = 64;
+/// Places of events that were taken are given back when there are so many.
+const MOST_TAKEN: usize = 1_024;
 /// A slot is 64 ns wide at least, and 4 s at most.
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
@@ -77,6 +82,8 @@ pub struct EventSet {
     /// Slots opened, and events in them, since the last review.
     opened: u32,
     found: u32,
+    /// Moves of events to make room among those in order, since the last review.
+    moved: usize,
 }
 
 impl Default for EventSet {
@@ -99,6 +106,7 @@ impl Default for EventSet {
             far_at: u64::MAX,
             opened: 0,
             found: 0,
+            moved: 0,
         }
     }
 }
@@ -191,7 +199,7 @@ impl EventSet {
     /// Opens the next few slots, until enough events are known.
     #[inline(never)]
     fn open_more(&mut self) {
-        let last = self.next_slot.saturating_add(SLOTS_AHEAD);
+        let last = self.until.saturating_add(SLOTS_AHEAD << self.shift);
         while self.soon.len() - self.first < EventSet::AHEAD as usize && self.open(last) {}
     }
 
@@ -229,25 +237,46 @@ impl EventSet {
         self.max_len as usize
     }
 
-    /// Adds an event to those in order, behind all that are not later. Whichever are fewer make room: those behind it, or
-    /// those before it, which move up to where one was taken.
+    /// Adds an event to those in order, behind all that are not later. Those behind it make room, or, if they are fewer, those before
+    /// it, which move up to where one was taken.
     #[inline(never)]
     fn insert_soon(&mut self, entry: Entry) {
         let waiting = &self.soon[self.first..];
         if self.first == 0 || waiting.get(waiting.len() / 2).is_none_or(|other| other.at <= entry.at) {
+            if self.first > MOST_TAKEN && 2 * self.first > self.soon.len() {
+                self.soon.drain(..self.first);
+                self.first = 0;
+            }
             self.soon.push(entry);
-            sink(&mut self.soon[self.first..]);
-            return;
+            self.moved += sink(&mut self.soon[self.first..]);
+        } else {
+            self.first -= 1;
+            let mut place = &mut self.soon[self.first..];
+            let before = place.len();
+            while let [here, next, ..] = place
+                && next.at <= entry.at
+            {
+                *here = *next;
+                place = &mut place[1..];
+            }
+            self.moved += before - place.len();
+            place[0] = entry;
         }
-        self.first -= 1;
-        let mut place = &mut self.soon[self.first..];
-        while let [here, next, ..] = place
-            && next.at <= entry.at
-        {
-            *here = *next;
-            place = &mut place[1..];
+        if self.moved > MOST_MOVED {
+            self.on_many_moves();
         }
-        place[0] = entry;
+    }
+
+    /// A slot that became wide while little happened is too wide when many events come: it takes as many bits less as leave the mean
+    /// slot [`MOST`].
+    #[cold]
+    fn on_many_moves(&mut self) {
+        self.moved = 0;
+        let waiting = self.soon.len() - self.first;
+        if waiting > CROWD {
+            let bits = (waiting / MOST as usize).ilog2();
+            self.set_width(self.shift.saturating_sub(bits).max(LEAST_SHIFT));
+        }
     }
 
     #[cold]
@@ -289,7 +318,7 @@ impl EventSet {
         Some(self.next_slot + (slot.wrapping_sub(from) % SLOTS) as u64)
     }
 
-    /// Puts the events of the next slot that has any in order, if it is not beyond `last`.
+    /// Puts the events of the next slot that has any in order, if it does not begin after `last`.
     #[inline(never)]
     fn open(&mut self, last: u64) -> bool {
         if self.opened == REVIEW_EVERY && self.review() {
@@ -297,7 +326,7 @@ impl EventSet {
         }
         let (wheel, far) = (self.first_slot().unwrap_or(u64::MAX), self.far_at >> self.shift);
         let slot = wheel.min(far);
-        if slot > last || (self.far_at == u64::MAX && wheel == u64::MAX) {
+        if (self.far_at == u64::MAX && wheel == u64::MAX) || slot << self.shift > last {
             return false;
         }
         self.soon.drain(..self.first);
@@ -345,14 +374,16 @@ impl EventSet {
             // Stable, so that equal times keep their order.
             soon.sort_by_key(|entry| entry.at);
         } else {
-            (2..=soon.len()).for_each(|len| sink(&mut soon[..len]));
+            for len in 2..=soon.len() {
+                sink(&mut soon[..len]);
+            }
         }
     }
 
-    /// Slots that are too full become narrower, and those with too few events wider. The order of events does not depend on it.
-    /// Whether events came to those in order by it: wider slots begin at fewer times.
+    /// Slots that are too full become narrower, and those with too few events wider. True if that brought events to those in order.
     #[cold]
     fn review(&mut self) -> bool {
+        self.moved = 0;
         let found = std::mem::take(&mut self.found) / std::mem::take(&mut self.opened);
         let shift = if found > MOST && self.shift > LEAST_SHIFT {
             self.shift - 1
@@ -361,32 +392,42 @@ impl EventSet {
         } else {
             return false;
         };
-        let mut entries: Vec<Entry> = self.lists.iter_mut().flat_map(|list| list.drain(..)).collect();
+        let known = self.soon.len() - self.first;
+        self.set_width(shift);
+        self.soon.len() - self.first > known
+    }
+
+    /// Brings all events but those of the heap to new places. Their order does not depend on the width.
+    fn set_width(&mut self, shift: u32) {
+        let from = self.soon.get(self.first).map_or(self.until, |first| first.at.saturating_add(1).min(self.until));
+        let mut entries = self.soon.split_off(self.first);
+        entries.extend(self.lists.iter_mut().flat_map(|list| list.drain(..)));
         entries.sort_unstable_by_key(|entry| entry.order);
         self.slots.fill(NONE);
         self.occupied = [0; WORDS];
         self.words = 0;
         self.free = (0..self.lists.len() as u32).collect();
         self.shift = shift;
-        self.open_until(self.until.div_ceil(1 << shift));
-        let known = self.soon.len() - self.first;
-        entries.into_iter().for_each(|entry| self.place(entry));
+        self.open_until(from.div_ceil(1 << shift));
+        let (mut soon, later): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.at < self.until);
+        soon.sort_unstable_by_key(Entry::key);
+        (self.soon, self.first) = (soon, 0);
+        later.into_iter().for_each(|entry| self.place(entry));
         self.bring_far();
-        self.soon.len() - self.first > known
     }
 
-    /// Whatever comes before the slot of that number is put in order.
+    /// All events before the slot of that number are those in order.
     fn open_until(&mut self, next_slot: u64) {
         self.next_slot = next_slot;
         self.until = if next_slot > u64::MAX >> self.shift { u64::MAX } else { next_slot << self.shift };
     }
 }
 
-/// Moves the last of some entries, of which the others are in order, in front of those that are later.
+/// Moves the last of some entries, of which the others are in order, in front of those that are later. How many these are.
 #[inline(always)]
-fn sink(entries: &mut [Entry]) {
-    let Some(&last) = entries.last() else { return };
-    let mut place = entries;
+fn sink(entries: &mut [Entry]) -> usize {
+    let Some(&last) = entries.last() else { return 0 };
+    let (all, mut place) = (entries.len(), entries);
     while let [.., before, here] = place
         && before.at > last.at
     {
@@ -394,9 +435,11 @@ fn sink(entries: &mut [Entry]) {
         let len = place.len();
         place = &mut place[..len - 1];
     }
+    let moved = all - place.len();
     if let Some(here) = place.last_mut() {
         *here = last;
     }
+    moved
 }
 
 /// A binary heap of entries, beside a list of those that were known at the beginning.
@@ -592,6 +635,58 @@ mod tests {
                 assert_eq!(pop(&mut set, way), Some((Instant::from_nanos(at), target)));
             }
             assert!(set.is_empty() && set.next().is_none());
+        }
+    }
+
+    /// 100,000 events of three timers, and then 20,000 timers at a time: slots have become wide, and must not stay so.
+    #[test]
+    fn many_events_after_quiet_times_cost_no_more_than_without() {
+        for take in WAYS {
+            let mut random = RandomStream::named(1, "quiet");
+            let (mut set, mut list) = (EventSet::default(), std::collections::BTreeSet::new());
+            let (mut now, mut most, mut moved, mut moved_before) = (0, 0, 0, 0);
+            for order in 0..200_000 {
+                let timers = if order < 100_000 { 3 } else { 20_000 };
+                let at = now + 1 + random.below(100_000_000);
+                set.push(Instant::from_nanos(at), order);
+                list.insert((at, order));
+                moved += set.moved.saturating_sub(moved_before);
+                moved_before = set.moved;
+                if list.len() > timers {
+                    let (at, target) = list.pop_first().unwrap();
+                    assert_eq!(take(&mut set, Instant::NEVER), Some((Instant::from_nanos(at), target)), "{order}");
+                    set.done();
+                    now = at;
+                }
+                if order > 130_000 {
+                    most = most.max(set.soon.len());
+                }
+            }
+            assert!(most < 2 * MOST_TAKEN, "{most} in order");
+            assert!(moved < 200_000 * CROWD, "{moved} moves");
+        }
+    }
+
+    /// Planned events far apart, some timers between: slots that are opened ahead lie soon, also where slots have become wider since.
+    #[test]
+    fn what_is_opened_ahead_is_soon_after_slots_became_wider() {
+        let mut random = RandomStream::named(1, "ahead");
+        let mut set = EventSet::default();
+        set.plan((1..200).map(|n| (Instant::from_nanos(n * 5_000_000_000), 0)));
+        let mut now = 0;
+        for order in 0..200_000 {
+            set.push(Instant::from_nanos(now + 1 + random.below(30_000_000)), order);
+            if order > 5 {
+                let (at, _) = set.take_ahead(Instant::NEVER).unwrap();
+                set.done();
+                now = at.as_nanos();
+            }
+            assert!(
+                set.until <= now + (SLOTS_AHEAD + 2) * (1 << set.shift).max(30_000_000),
+                "{now}: until {}",
+                set.until
+            );
+            assert!(set.soon.len() < 4 * MOST_TAKEN, "{now}: {}", set.soon.len());
         }
     }
 
