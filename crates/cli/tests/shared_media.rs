@@ -61,9 +61,9 @@ fn number(value: &Value) -> f64 {
 /// The words of `send` and `relay` on six seconds of video by that controller over the path.
 fn through_the_relay(name: &str, path: &str, controller: &str) -> (Value, Value) {
     let link = scenario(name, &format!("duration = \"60 s\"\n{path}"));
-    let (receiver, port) = listening(&["receive", "0", "-4", "--json"]);
+    let (receiver, port) = listening(&["receive", "0", "-4", "--json", "--seconds", "60"]);
     let to = format!("127.0.0.1:{port}");
-    let (relay, port) = listening(&["relay", &link, "--listen", "0", "-4", "--to", &to, "--json", "--seconds", "10"]);
+    let (relay, port) = listening(&["relay", &link, "--listen", "0", "-4", "--to", &to, "--json", "--seconds", "20"]);
     let to = format!("127.0.0.1:{port}");
     let sent = command(&["send", "model", &to, "-4", "--control", controller, "--seconds", "6", "--json"]).output();
     let sent = sent.unwrap();

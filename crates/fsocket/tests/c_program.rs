@@ -112,8 +112,8 @@ fn over_two_namespaces(first: &str, second: &str) -> Option<(String, String)> {
     let script = format!(
         r#"
 set -e
-unshare --net sleep 100 & other=$!
-trap 'kill $other' EXIT
+unshare --net sleep 100 & other=$! pid=
+trap 'kill $other $pid 2> /dev/null' EXIT
 until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 ip link add here type veth peer name there netns $other
 in_other() {{ nsenter --target $other --net "$@"; }}
@@ -125,7 +125,8 @@ sleep 0.5
 wait $pid
 "#
     );
-    let out = program(&format!("second-{}", script.len()));
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let out = program(&format!("second-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", &script]).env("OUT", &out).env("LD_LIBRARY_PATH", installed().join("usr/lib"));
     let done = command.output().unwrap();
@@ -224,7 +225,13 @@ def send():
     while time.monotonic() < over:
         check(lib.f_send(fd, bytes(64), 64, 1))
 
-sender = threading.Thread(target=send)
+def send_or_say():
+    try:
+        send()
+    except SystemExit as trouble:
+        print(trouble, file=sys.stderr)
+
+sender = threading.Thread(target=send_or_say)
 sender.start()
 time.sleep(4.5)
 tc("del", "dev", "here", "root")

@@ -23,15 +23,15 @@ const FIRST_SHIFT: u32 = 15;
 const SLOTS_AHEAD: u64 = 4;
 /// So many events are put in order by moving each to its place; more by a sort.
 const FEW: usize = 24;
-/// Openings of slots between two looks at how full these are, and the means below and above which they become wider and narrower.
+/// So many openings of slots, or events in them, are between two looks at how full slots are; and the means below and above which they become
+/// wider and narrower.
 const REVIEW_EVERY: u32 = 1_024;
+const REVIEW_AT: u32 = REVIEW_EVERY * MOST;
 const LEAST: u32 = 4;
 const MOST: u32 = 16;
-/// So many moves between two reviews, among more than so many events that are in order, and the slot is far too wide for what comes now.
-const MOST_MOVED: usize = 65_536;
+/// So often between two reviews a place was looked for among more than so many events, and the slot is far too wide for what comes now.
+const MOST_CROWDED: u32 = 1_024;
 const CROWD: usize = 64;
-/// Places of events that were taken are given back when there are so many.
-const MOST_TAKEN: usize = 1_024;
 /// A slot is 64 ns wide at least, and 4 s at most.
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
@@ -82,8 +82,8 @@ pub struct EventSet {
     /// Slots opened, and events in them, since the last review.
     opened: u32,
     found: u32,
-    /// Moves of events to make room among those in order, since the last review.
-    moved: usize,
+    /// How often a place was looked for among a crowd, since the last review.
+    crowded: u32,
 }
 
 impl Default for EventSet {
@@ -106,7 +106,7 @@ impl Default for EventSet {
             far_at: u64::MAX,
             opened: 0,
             found: 0,
-            moved: 0,
+            crowded: 0,
         }
     }
 }
@@ -242,41 +242,40 @@ impl EventSet {
     #[inline(never)]
     fn insert_soon(&mut self, entry: Entry) {
         let waiting = &self.soon[self.first..];
+        if waiting.len() > CROWD {
+            self.crowded += 1;
+            if self.crowded > MOST_CROWDED {
+                self.thin_out();
+                return self.place(entry);
+            }
+        }
         if self.first == 0 || waiting.get(waiting.len() / 2).is_none_or(|other| other.at <= entry.at) {
-            if self.first > MOST_TAKEN && 2 * self.first > self.soon.len() {
+            if self.soon.len() == self.soon.capacity() {
                 self.soon.drain(..self.first);
                 self.first = 0;
             }
             self.soon.push(entry);
-            self.moved += sink(&mut self.soon[self.first..]);
-        } else {
-            self.first -= 1;
-            let mut place = &mut self.soon[self.first..];
-            let before = place.len();
-            while let [here, next, ..] = place
-                && next.at <= entry.at
-            {
-                *here = *next;
-                place = &mut place[1..];
-            }
-            self.moved += before - place.len();
-            place[0] = entry;
+            sink(&mut self.soon[self.first..]);
+            return;
         }
-        if self.moved > MOST_MOVED {
-            self.on_many_moves();
+        self.first -= 1;
+        let mut place = &mut self.soon[self.first..];
+        while let [here, next, ..] = place
+            && next.at <= entry.at
+        {
+            *here = *next;
+            place = &mut place[1..];
         }
+        place[0] = entry;
     }
 
     /// A slot that became wide while little happened is too wide when many events come: it takes as many bits less as leave the mean
     /// slot [`MOST`].
     #[cold]
-    fn on_many_moves(&mut self) {
-        self.moved = 0;
-        let waiting = self.soon.len() - self.first;
-        if waiting > CROWD {
-            let bits = (waiting / MOST as usize).ilog2();
-            self.set_width(self.shift.saturating_sub(bits).max(LEAST_SHIFT));
-        }
+    fn thin_out(&mut self) {
+        self.crowded = 0;
+        let bits = ((self.soon.len() - self.first) / MOST as usize).ilog2();
+        self.set_width(self.shift.saturating_sub(bits).max(LEAST_SHIFT));
     }
 
     #[cold]
@@ -321,7 +320,7 @@ impl EventSet {
     /// Puts the events of the next slot that has any in order, if it does not begin after `last`.
     #[inline(never)]
     fn open(&mut self, last: u64) -> bool {
-        if self.opened == REVIEW_EVERY && self.review() {
+        if (self.opened == REVIEW_EVERY || self.found > REVIEW_AT) && self.review() {
             return true;
         }
         let (wheel, far) = (self.first_slot().unwrap_or(u64::MAX), self.far_at >> self.shift);
@@ -380,13 +379,13 @@ impl EventSet {
         }
     }
 
-    /// Slots that are too full become narrower, and those with too few events wider. True if that brought events to those in order.
+    /// Slots that are too full become narrower, and those with too few events wider. True if the list of those in order got some by it.
     #[cold]
     fn review(&mut self) -> bool {
-        self.moved = 0;
+        self.crowded = 0;
         let found = std::mem::take(&mut self.found) / std::mem::take(&mut self.opened);
         let shift = if found > MOST && self.shift > LEAST_SHIFT {
-            self.shift - 1
+            self.shift.saturating_sub((found / MOST).ilog2().max(1)).max(LEAST_SHIFT)
         } else if found < LEAST && self.shift < MOST_SHIFT {
             self.shift + 1
         } else {
@@ -423,11 +422,11 @@ impl EventSet {
     }
 }
 
-/// Moves the last of some entries, of which the others are in order, in front of those that are later. How many these are.
+/// Moves the last of some entries, of which the others are in order, in front of those that are later.
 #[inline(always)]
-fn sink(entries: &mut [Entry]) -> usize {
-    let Some(&last) = entries.last() else { return 0 };
-    let (all, mut place) = (entries.len(), entries);
+fn sink(entries: &mut [Entry]) {
+    let Some(&last) = entries.last() else { return };
+    let mut place = entries;
     while let [.., before, here] = place
         && before.at > last.at
     {
@@ -435,11 +434,9 @@ fn sink(entries: &mut [Entry]) -> usize {
         let len = place.len();
         place = &mut place[..len - 1];
     }
-    let moved = all - place.len();
     if let Some(here) = place.last_mut() {
         *here = last;
     }
-    moved
 }
 
 /// A binary heap of entries, beside a list of those that were known at the beginning.
@@ -644,26 +641,23 @@ mod tests {
         for take in WAYS {
             let mut random = RandomStream::named(1, "quiet");
             let (mut set, mut list) = (EventSet::default(), std::collections::BTreeSet::new());
-            let (mut now, mut most, mut moved, mut moved_before) = (0, 0, 0, 0);
+            let (mut now, mut most) = (0, 0);
             for order in 0..200_000 {
                 let timers = if order < 100_000 { 3 } else { 20_000 };
                 let at = now + 1 + random.below(100_000_000);
                 set.push(Instant::from_nanos(at), order);
                 list.insert((at, order));
-                moved += set.moved.saturating_sub(moved_before);
-                moved_before = set.moved;
                 if list.len() > timers {
                     let (at, target) = list.pop_first().unwrap();
                     assert_eq!(take(&mut set, Instant::NEVER), Some((Instant::from_nanos(at), target)), "{order}");
                     set.done();
                     now = at;
                 }
-                if order > 130_000 {
-                    most = most.max(set.soon.len());
+                if order > 160_000 {
+                    most = most.max(set.soon.len() - set.first);
                 }
             }
-            assert!(most < 2 * MOST_TAKEN, "{most} in order");
-            assert!(moved < 200_000 * CROWD, "{moved} moves");
+            assert!(most < 32 * CROWD, "{most} in order");
         }
     }
 
@@ -686,7 +680,7 @@ mod tests {
                 "{now}: until {}",
                 set.until
             );
-            assert!(set.soon.len() < 4 * MOST_TAKEN, "{now}: {}", set.soon.len());
+            assert!(set.soon.len() < 64 * CROWD, "{now}: {}", set.soon.len());
         }
     }
 

@@ -67,8 +67,8 @@ impl Default for EncoderParams {
 }
 
 impl EncoderParams {
-    /// For a source behind a sender: the rate it tells falls to a half while frames wait there, so that pictures are skipped for more
-    /// than a second of that, half a second of the whole. What waits is the sender's to limit.
+    /// For a source behind a sender, which limits what waits by itself, and tells as little as half the rate while frames wait. A second
+    /// of half the rate is the half second of the default.
     pub fn live() -> Self {
         EncoderParams { skip_above: Duration::from_secs(1), ..EncoderParams::default() }
     }

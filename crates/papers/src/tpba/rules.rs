@@ -156,21 +156,25 @@ pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 
 fn misconfigured(e: &Experiment, found: &study::Measurements<RunStats>) -> [Claim; 2] {
     let of = |key, get: fn(&RunStats) -> Option<f64>| found.estimate(key, MISCONFIGURED_AT, get);
+    let loose = brief(of("1ms-10mbps", PROBING.get));
     [
         e.claim(
             "never-completed",
             "T_TCP = 1 ms, epsilon = 1 kbit/s: the probing period may not be completed (ours: 99 % of the time over TCP)",
             Bound::AtLeast(0.99),
-            "share of the time in probing periods",
+            format!("share of the time in probing periods; with epsilon = 10 Mbit/s {loose}"),
         )
         .number(of("1ms-1kbps", PROBING.get)),
         e.claim(
             "not-trustworthy",
             "T_TCP = 1 ms, epsilon = 10 Mbit/s: the rate measured is not trustworthy (ours: more than half off the fair rate)",
             Bound::Above(0.5),
-            "mean |r_s - fair rate| / fair rate; a cycle in which nothing is acknowledged is no rate by our reading, and of cycles of \
-             1 ms hardly one follows two others: none is not measured wrong, but not at all",
+            "mean |r_s - fair rate| / fair rate",
         )
+        .because(format!(
+            "Flow 3 probes for {loose} of the time: a cycle in which nothing is acknowledged is no rate by our reading, and of cycles of \
+             1 ms hardly one follows two others"
+        ))
         .number(of("1ms-10mbps", OFF.get)),
     ]
 }

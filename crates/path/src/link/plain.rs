@@ -68,7 +68,7 @@ struct Inside<T> {
     packet: T,
 }
 
-/// The bit of a packet that is lost. Departures after 292 years, which do not come, are put before them.
+/// The bit of a packet that is lost. A departure after 292 years, which does not come, is one at 292 years.
 const LOST: u64 = 1 << 63;
 
 impl<T> Inside<T> {

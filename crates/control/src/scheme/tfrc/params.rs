@@ -111,7 +111,7 @@ const INCREASE: ParamInfo = ParamInfo {
     symbol: "X",
     default: "rfc",
     allowed: &[Allowed::Words(&["rfc", "ns2"])],
-    doc: "up to a higher rate of the equation X goes at once, or, `ns2`, by one packet per RTT in each RTT",
+    doc: "X rises to the equation's rate at once, or, `ns2`, by one packet per RTT in each RTT",
 };
 
 const QS_WAIT: ParamInfo = ParamInfo {
@@ -235,7 +235,13 @@ impl TfrcParams {
     /// # Errors
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(s: &Settings<'_>) -> Result<TfrcParams, ParamError> {
-        let discounting = [("off", Discounting::Off), ("on", Discounting::ToQuarter), ("ns2", Discounting::ToHalf)];
+        let discounting = [
+            ("off", Discounting::Off),
+            ("false", Discounting::Off),
+            ("on", Discounting::ToQuarter),
+            ("true", Discounting::ToQuarter),
+            ("ns2", Discounting::ToHalf),
+        ];
         Ok(TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
             tcp_timeout: s.choice("t_rto", &[("4r", false), ("tcp", true)])?,

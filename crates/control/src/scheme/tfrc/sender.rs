@@ -139,9 +139,9 @@ pub(crate) struct Sender {
     segments_per_rtt: f64,
     /// tld: when X was last doubled.
     tld: Option<Instant>,
-    /// When a report set X last: ns-2's `last_change_`.
-    changed: Instant,
-    /// X has gone by the equation.
+    /// When a report set X by the equation last; with `tld` before: ns-2's `last_change_`.
+    changed: Option<Instant>,
+    /// A report has set X by the equation, which ends slow start.
     avoiding: bool,
     /// A report has come.
     heard: bool,
@@ -175,7 +175,7 @@ impl Sender {
             p: 0.0,
             segments_per_rtt: f64::INFINITY,
             tld: None,
-            changed: Instant::ZERO,
+            changed: None,
             avoiding: false,
             heard: false,
             approved: false,
@@ -312,6 +312,9 @@ impl Sender {
                 self.rto = self.max_4r_2sx();
             }
         }
+        if !self.approved {
+            self.note_report(now);
+        }
         // 5)
         let root = sample_s.sqrt();
         self.r_sqmean = if first { root } else { Q * self.r_sqmean + (1.0 - Q) * root };
@@ -342,10 +345,9 @@ impl Sender {
     fn update_x(&mut self, now: Instant, limit: f64) {
         if self.p > 0.0 {
             let x_bps = self.x_bps();
-            let rounds = now.since(core::mem::replace(&mut self.changed, now)).as_secs_f64() / self.r_s;
-            if core::mem::replace(&mut self.avoiding, true) && self.params.ns2_increase && x_bps > self.x {
-                let risen = self.x + self.s / self.r_s * rounds.min(MOST_RISE);
-                return self.set_x(risen.min(x_bps).min(limit).max(self.floor()), "a packet per RTT more");
+            let risen = self.risen(now);
+            if self.params.ns2_increase && self.avoiding && x_bps.min(limit) > risen {
+                return self.set_x(risen.max(self.floor()), "a packet per RTT more");
             }
             let reason = if limit < x_bps { "twice what was received" } else { "the equation" };
             self.set_x(x_bps.min(limit).max(self.floor()), reason);
@@ -353,6 +355,20 @@ impl Sender {
             let reason = if limit < 2.0 * self.x { "twice what was received" } else { "doubled" };
             self.set_x((2.0 * self.x).min(limit).max(self.initial_rate()), reason);
             self.tld = Some(now);
+        }
+    }
+
+    /// X and a packet per RTT for each RTT since X was set, two packets at most.
+    fn risen(&self, now: Instant) -> f64 {
+        let since = self.changed.or(self.tld).unwrap_or(Instant::ZERO);
+        let rounds = (now.since(since).as_secs_f64() / self.r_s).min(MOST_RISE);
+        self.x + self.s / self.r_s * rounds
+    }
+
+    /// A report has set X. The one that ends slow start leaves the time of the doubling before, as in ns-2.
+    fn note_report(&mut self, now: Instant) {
+        if self.p > 0.0 && core::mem::replace(&mut self.avoiding, true) {
+            self.changed = Some(now);
         }
     }
 

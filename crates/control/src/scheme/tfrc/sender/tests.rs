@@ -491,7 +491,8 @@ fn rfc_3448_may_start_with_the_window_of_rfc_3390() {
 }
 
 /// s/R is 14,600 byte/s, and the equation's rate at p = 0.0001 is far above. The loss that ends slow start sets X at once; from there X
-/// rises by s/R for the 100 ms since the report before, by two s/R at most for longer, and never above the equation; it falls at once.
+/// rises by two s/R at most, by s/R for the 100 ms since the report before, and never above the equation; it falls at once. No report,
+/// the timer leaves the time of the last.
 #[test]
 fn as_ns2_x_comes_up_to_the_equation_by_a_packet_per_rtt() {
     let mut params = params(Rfc::Rfc3448, Equation::Complex);
@@ -502,12 +503,19 @@ fn as_ns2_x_comes_up_to_the_equation_by_a_packet_per_rtt() {
     t.on_feedback(at(1_000), &report(1e9, 0.01));
     let low = t.x_bps();
     assert_near!(t.x(), low);
+    // X was doubled more than two R ago.
     t.on_feedback(at(1_100), &report(1e9, 0.000_1));
-    assert_near!(t.x(), low + 14_600.0);
-    t.on_feedback(at(1_150), &report(1e9, 0.000_1));
-    assert_near!(t.x(), low + 1.5 * 14_600.0);
-    t.on_feedback(at(2_000), &report(1e9, 0.000_1));
+    assert_near!(t.x(), low + 2.0 * 14_600.0);
+    t.on_feedback(at(1_200), &report(1e9, 0.000_1));
+    assert_near!(t.x(), low + 3.0 * 14_600.0);
+    t.on_feedback(at(1_250), &report(1e9, 0.000_1));
     assert_near!(t.x(), low + 3.5 * 14_600.0);
+    t.on_timer(at(1_320), false);
+    let after_timer = t.x();
+    t.on_feedback(at(1_350), &report(1e9, 0.000_1));
+    assert_near!(t.x(), after_timer + 14_600.0);
+    t.on_feedback(at(2_000), &report(1e9, 0.000_1));
+    assert_near!(t.x(), after_timer + 3.0 * 14_600.0);
     t.on_feedback(at(2_100), &report(1e9, 0.009));
     assert_near!(t.x(), t.x_bps());
     t.on_feedback(at(2_200), &report(1e9, 0.008_9));
