@@ -101,7 +101,7 @@ pub struct ReceiverSession {
     playout: PlayoutNews,
     /// The time between two pictures of the source, as the sender told it.
     frame_interval: Option<Duration>,
-    /// When the last echo in the normal class left, until media comes.
+    /// When the first echo in the normal class left, until media comes. A later one, for a proof, does not bring it.
     echoed: Option<Instant>,
     /// The Quick-Start option of the datagram that is handed in next.
     option: Option<QsOption>,
@@ -713,7 +713,7 @@ impl ReceiverSession {
         }
         self.place.on_echoed(pending.to, self.buf.len());
         if pending.class == fairpace_units::Class::Normal && !pending.busy {
-            self.echoed = Some(now);
+            self.echoed.get_or_insert(now);
         }
         let dscp = if pending.class == fairpace_units::Class::Low { Dscp::LE } else { self.config.data_dscp };
         Step::Send(pending.to, dscp, What::Echo)

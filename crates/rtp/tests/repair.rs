@@ -226,6 +226,29 @@ fn a_live_source_is_not_asked_while_too_much_waits() {
     }
 }
 
+/// The sender shows that it hears with a second challenge, whose echo leaves a moment before the first media comes: a round trip is
+/// counted from the first echo. An answer that cannot come again in time has a copy, and nothing comes more often.
+#[test]
+fn a_proof_does_not_make_answers_seem_quick() {
+    let sender = SenderConfig { retransmission: true, fec: false, codec: Codec::Vp8, ..sender_config() };
+    let receiver = ReceiverConfig { nack: true, ask_proof: true, one_by_one: true, ..ReceiverConfig::default() };
+    let mut p = Pair::new(sender, receiver, flow("fixed", &[("rate", "50 pkt/s")], Rate::mbps(10.0)), ms(275));
+    p.frame_bytes = Some(900);
+    p.receiver.set_playout(Instant::ZERO, ms(1_000));
+    let log = Log::default();
+    p.forward.disturb = watched(&log, &[], |what, _, n| what == What::Media && n % 100 == 99);
+    // A live source has its first picture a moment after the peer has answered.
+    let fps = core::mem::take(&mut p.fps);
+    p.run_until(at(0.56));
+    p.fps = fps;
+    p.run_until(at(30.0));
+    assert!(p.receiver.stats().proven);
+    let lost = log.borrow().lines().count();
+    let again = p.count(What::Retransmission) as usize;
+    assert!(lost >= 7 && p.receiver.stats().repaired as usize >= lost - 1, "{lost} lost");
+    assert!(again <= 2 * lost, "{lost} lost, {again} sent again");
+}
+
 /// Each scheme loses a fortieth of its packets, and the answers to the requests arrive.
 #[test]
 fn under_every_controller_a_lost_packet_comes_again() {
