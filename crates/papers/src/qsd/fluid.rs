@@ -100,8 +100,7 @@ fn modelled(scenario: &Scenario, t_q_ms: f64) -> Option<Spread> {
     Some(Spread { median: of.median, least: of.best, greatest: of.worst, middle: [of.best, of.worst], n })
 }
 
-const SLOTS: &str =
-    "The model knows no slots for which a packet waits, and its RTT is RTT_m + T_q: it is off by";
+const SLOTS: &str = "The model knows no slots for which a packet waits, and its RTT is RTT_m + T_q: it is off by";
 
 /// Fig. 7: the four curves of the model, and where the packets were, in the middle phase.
 fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunError> {
