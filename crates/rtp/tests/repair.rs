@@ -244,7 +244,7 @@ fn a_proof_does_not_make_answers_seem_quick() {
     p.run_until(at(30.0));
     assert!(p.receiver.stats().proven);
     let lost = log.borrow().lines().count();
-    let again = p.count(What::Retransmission) as usize;
+    let again = p.count(What::Retransmission);
     assert!(lost >= 7 && p.receiver.stats().repaired as usize >= lost - 1, "{lost} lost");
     assert!(again <= 2 * lost, "{lost} lost, {again} sent again");
 }
