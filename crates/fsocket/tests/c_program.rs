@@ -114,7 +114,7 @@ fn over_two_namespaces(first: &str, second: &str) -> Option<(String, String)> {
         r#"
 set -e
 unshare --net sleep 100 & other=$! pid=
-trap 'kill $other $pid 2> /dev/null' EXIT
+trap 'kill $other $pid 2> /dev/null || true' EXIT
 until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 ip link add here type veth peer name there netns $other
 in_other() {{ nsenter --target $other --net "$@"; }}
