@@ -275,7 +275,11 @@ impl EventSet {
     fn thin_out(&mut self) {
         self.crowded = 0;
         let bits = ((self.soon.len() - self.first) / MOST as usize).ilog2();
-        self.set_width(self.shift.saturating_sub(bits).max(LEAST_SHIFT));
+        let shift = self.shift.saturating_sub(bits).max(LEAST_SHIFT);
+        // Many events of one instant are in no slot apart.
+        if shift < self.shift {
+            self.set_width(shift);
+        }
     }
 
     #[cold]
@@ -331,6 +335,7 @@ impl EventSet {
         self.soon.drain(..self.first);
         self.first = 0;
         self.open_until(slot + 1);
+        self.opened += 1;
         if wheel == slot {
             self.open_list(slot as usize % SLOTS);
         }
@@ -346,6 +351,7 @@ impl EventSet {
         {
             let place = self.soon.partition_point(|other| other.key() < entry.key());
             self.soon.insert(place, entry);
+            self.found = self.found.saturating_add(1);
             self.far_at = self.far.first_at();
         }
     }
@@ -360,7 +366,6 @@ impl EventSet {
         }
         let entries = &mut self.lists[list as usize];
         self.free.push(list);
-        self.opened += 1;
         self.found += entries.len() as u32;
         let begin = self.soon.len();
         if begin == 0 {
@@ -383,7 +388,7 @@ impl EventSet {
     #[cold]
     fn review(&mut self) -> bool {
         self.crowded = 0;
-        let found = std::mem::take(&mut self.found) / std::mem::take(&mut self.opened);
+        let found = std::mem::take(&mut self.found) / std::mem::take(&mut self.opened).max(1);
         let shift = if found > MOST && self.shift > LEAST_SHIFT {
             self.shift.saturating_sub((found / MOST).ilog2().max(1)).max(LEAST_SHIFT)
         } else if found < LEAST && self.shift < MOST_SHIFT {
@@ -658,6 +663,26 @@ mod tests {
                 }
             }
             assert!(most < 32 * CROWD, "{most} in order");
+        }
+    }
+
+    /// After 5,000 events of one instant, for which slots became as narrow as they can be, timers of milliseconds go onto the wheel again, not
+    /// through the heap.
+    #[test]
+    fn slots_become_wide_again_after_many_events_of_one_instant() {
+        for take in WAYS {
+            let mut random = RandomStream::named(1, "instant");
+            let mut set = EventSet::default();
+            for order in 0..5_000 {
+                set.push(Instant::from_nanos(1_000), order);
+            }
+            for order in 0..100_000 {
+                let (at, _) = take(&mut set, Instant::NEVER).unwrap();
+                set.done();
+                let ahead = if order < 5_000 { 10 } else { 1_000_000 + random.below(20_000_000) };
+                set.push(at + fairpace_units::Duration::from_nanos(ahead), order);
+            }
+            assert!(set.far.heap.len() < 100, "{} in the heap, slots of 2^{} ns", set.far.heap.len(), set.shift);
         }
     }
 
