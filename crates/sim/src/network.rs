@@ -110,6 +110,8 @@ pub struct Network {
     links: u32,
     /// No link takes the plain links' path: see [`Network::composed`].
     composed: bool,
+    /// The links of the hops that are links, which flows share.
+    shared: Vec<u32>,
     satellites: Vec<Satellite>,
     radios: Vec<Radio>,
     groups: Vec<Group>,
@@ -139,19 +141,36 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
 
-// The kind of an entry in the event set: its low four bits; the rest is an index.
-const MEDIUM: u32 = 0;
-const SENDER: u32 = 1;
-const RECEIVER: u32 = 2;
-const START: u32 = 3;
+// The kind of an entry in the event set: its highest four bits; the rest is an index. Events of one instant come in the order of their
+// kinds: what is noted, before anything happens; flows that end, and that begin, in the order of the configuration; media; and timers, since
+// a packet that comes at the last instant has come in time. Media, and timers of a kind, have an order that changes from instant to instant.
+const WARMUP: u32 = 0;
+const CHECKPOINT: u32 = 1;
+const PLAN: u32 = 2;
+const SAMPLE: u32 = 3;
 const STOP: u32 = 4;
-const SAMPLE: u32 = 5;
-const WARMUP: u32 = 6;
-const CHECKPOINT: u32 = 7;
-const SENDER_SOON: u32 = 8;
-const PLAN: u32 = 9;
-const KIND_BITS: u32 = 4;
-const KIND_MASK: u32 = 0xf;
+const START: u32 = 5;
+const MEDIUM: u32 = 8;
+const SENDER: u32 = 9;
+const SENDER_SOON: u32 = 10;
+const RECEIVER: u32 = 11;
+const KIND_SHIFT: u32 = 28;
+const _: () = assert!(MEDIUM << KIND_SHIFT == EventSet::DRAWN);
+
+/// An entry's target.
+const fn target_of(kind: u32, index: u32) -> u32 {
+    kind << KIND_SHIFT | index
+}
+
+/// Its kind.
+const fn kind_of(target: u32) -> u32 {
+    target >> KIND_SHIFT
+}
+
+/// Its index.
+const fn index_of(target: u32) -> u32 {
+    target & ((1 << KIND_SHIFT) - 1)
+}
 
 impl Network {
     // The driver's side.
@@ -190,8 +209,8 @@ impl Network {
             if AHEAD {
                 self.look_ahead();
             }
-            if target & KIND_MASK == MEDIUM {
-                left = left.saturating_sub(1 + self.medium_event(at, target >> KIND_BITS));
+            if kind_of(target) == MEDIUM {
+                left = left.saturating_sub(1 + self.medium_event(at, index_of(target)));
             } else {
                 left = left.saturating_sub(1);
                 self.events.done();
@@ -399,7 +418,7 @@ impl Network {
     fn rearm(&mut self, next: Instant, medium: u32) {
         self.events.done();
         if next != Instant::NEVER {
-            self.events.push(next, medium << KIND_BITS | MEDIUM);
+            self.events.push(next, target_of(MEDIUM, medium));
         }
     }
 
@@ -491,7 +510,7 @@ impl Network {
             let next = link.next();
             slot.armed = next;
             if next != Instant::NEVER {
-                self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+                self.events.push(next, target_of(MEDIUM, hop.medium));
             }
         }
         if dropped {
@@ -509,7 +528,7 @@ impl Network {
         if next < slot.armed {
             // An entry that is overtaken stays behind and finds nothing due: see `medium_event`.
             slot.armed = next;
-            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+            self.events.push(next, target_of(MEDIUM, hop.medium));
         }
         if dropped {
             self.collect_drops(hop.medium);
@@ -525,7 +544,7 @@ impl Network {
         let next = other.next();
         if next < slot.armed {
             slot.armed = next;
-            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+            self.events.push(next, target_of(MEDIUM, hop.medium));
         }
         self.collect_drops(hop.medium);
     }

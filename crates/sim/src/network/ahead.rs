@@ -10,7 +10,7 @@ use fairpace_path::PlainLink;
 use super::arrivals::NOWHERE;
 use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
-use super::{KIND_BITS, KIND_MASK, MEDIUM, Network, Slot};
+use super::{MEDIUM, Network, Slot, index_of, kind_of};
 use crate::engine::EventSet;
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
@@ -80,10 +80,10 @@ impl Network {
     /// The medium that an event is of.
     #[inline(always)]
     fn slot_of(&self, target: u32) -> Option<&Slot> {
-        if target & KIND_MASK != MEDIUM {
+        if kind_of(target) != MEDIUM {
             return None;
         }
-        self.media.get((target >> KIND_BITS) as usize)
+        self.media.get(index_of(target) as usize)
     }
 
     #[inline(always)]

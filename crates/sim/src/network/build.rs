@@ -9,7 +9,7 @@ use super::arrivals::Arrivals;
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
-use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
+use super::{CHECKPOINT, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, target_of};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -91,6 +91,7 @@ impl Network {
             notes: Vec::new(),
             links: 0,
             composed,
+            shared: Vec::new(),
             satellites: Vec::new(),
             radios: Vec::new(),
             groups: Vec::new(),
@@ -112,15 +113,14 @@ impl Network {
             }
             hops.push(network.add_hop(hop, config)?);
         }
-        // Bookkeeping comes before traffic at the same instant.
         let mut planned = Vec::new();
         if !config.warmup.is_zero() {
-            planned.push((network.warmup, WARMUP));
+            planned.push((network.warmup, target_of(WARMUP, 0)));
         }
-        planned.extend(config.checkpoints.iter().map(|at| (*at, CHECKPOINT)));
-        planned.extend(config.plans.iter().map(|at| (*at, PLAN)));
+        planned.extend(config.checkpoints.iter().map(|at| (*at, target_of(CHECKPOINT, 0))));
+        planned.extend(config.plans.iter().map(|at| (*at, target_of(PLAN, 0))));
         if let Some(interval) = config.sample {
-            planned.push((Instant::ZERO + interval, SAMPLE));
+            planned.push((Instant::ZERO + interval, target_of(SAMPLE, 0)));
         }
         let (mut names, mut groups) = (BTreeSet::new(), BTreeMap::new());
         let mut shared = SharedParams::default();
@@ -130,8 +130,8 @@ impl Network {
             }
             let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
             network.add_flow(flow, group, config, &hops, &mut shared)?;
-            planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
-            planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
+            planned.extend(network.flows.last().map(|state| (state.started, target_of(START, i))));
+            planned.extend(flow.stop.map(|stop| (stop, target_of(STOP, i))));
         }
         network.events.plan(planned);
         network.number_ports();
@@ -167,6 +167,7 @@ impl Network {
                 self.add_link(name.to_owned(), forward, sim.seed)?;
                 let reverse = self.add_link(back_name.clone(), back, sim.seed)?.medium;
                 hop.back = Back::Link(reverse);
+                self.shared.extend([medium, reverse]);
                 if let Some(sampling) = &mut self.sampling {
                     sampling.links.extend([medium, reverse].map(|link| (link, LinkCounters::default())));
                 }

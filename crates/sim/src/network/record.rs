@@ -5,7 +5,7 @@ use fairpace_units::{Duration, Instant};
 
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes};
-use super::{Network, SAMPLE, Slot};
+use super::{Network, SAMPLE, Slot, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
 use crate::flow_state::Endpoint;
@@ -99,7 +99,17 @@ impl Network {
         }
     }
 
+    /// Brings the links that flows share up to now, and counts what they dropped: before something is noted.
+    pub(super) fn settle_shared(&mut self) {
+        for i in 0..self.shared.len() {
+            let medium = self.shared[i];
+            self.media[medium as usize].carrier.advance(self.now);
+            self.collect_drops(medium);
+        }
+    }
+
     pub(super) fn end_warmup(&mut self, at: Instant) {
+        self.settle_shared();
         for (Slot { carrier, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
             if let Carrier::Link(link) = carrier {
                 link.advance(at);
@@ -124,12 +134,12 @@ impl Network {
     }
 
     pub(super) fn sample(&mut self, at: Instant) {
+        self.settle_shared();
         let Some(sampling) = &mut self.sampling else { return };
         let interval = at.since(sampling.last);
         sampling.last = at;
         for (medium, before) in &mut sampling.links {
-            let Carrier::Link(link) = &mut self.media[*medium as usize].carrier else { continue };
-            link.advance(at);
+            let Carrier::Link(link) = &self.media[*medium as usize].carrier else { continue };
             let since = link.counters().since(before);
             *before = link.counters();
             self.link_series.push(LinkRow {
@@ -157,7 +167,7 @@ impl Network {
                 flow.rows_ended = flow.is_over();
             }
         }
-        self.events.push(next, SAMPLE);
+        self.events.push(next, target_of(SAMPLE, 0));
     }
 
     fn group_reports(&self) -> Vec<GroupReport> {

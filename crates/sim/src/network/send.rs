@@ -3,7 +3,7 @@
 use fairpace_units::{Class, Ecn, Instant};
 
 use super::{
-    CHECKPOINT, KIND_BITS, KIND_MASK, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP,
+    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP, index_of, kind_of, target_of,
 };
 use crate::counts::count;
 use crate::flow_state::Endpoint;
@@ -135,7 +135,7 @@ impl Network {
         let armed = &mut self.flows[i].armed[slot_of(kind)];
         if at < *armed {
             *armed = at;
-            self.events.push(at, (i as u32) << KIND_BITS | kind);
+            self.events.push(at, target_of(kind, i as u32));
         }
     }
 
@@ -153,8 +153,8 @@ impl Network {
 
     pub(super) fn other_event(&mut self, at: Instant, target: u32) {
         self.stats.timer_events += 1;
-        let i = (target >> KIND_BITS) as usize;
-        match target & KIND_MASK {
+        let i = index_of(target) as usize;
+        match kind_of(target) {
             kind @ (SENDER | SENDER_SOON) => {
                 if !self.disarm(i, kind, at) {
                     return;
@@ -212,6 +212,7 @@ impl Network {
             WARMUP => self.end_warmup(at),
             PLAN => self.note_plans(at),
             CHECKPOINT => {
+                self.settle_shared();
                 for flow in &mut self.flows {
                     flow.note_checkpoint(at);
                 }
