@@ -200,10 +200,15 @@ impl FixedRate {
         self.last_size = NO_SIZE;
     }
 
-    /// The next packet begins at that instant, since the transmitter is idle.
+    /// Serves the next packet from that instant on, since the transmitter is idle. When it is done.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, arrival: Instant) {
-        self.done = Exact { ns: arrival.as_nanos(), fraction: 0 };
+    pub(crate) fn serve_idle(&mut self, arrival: Instant, size: u64) -> Instant {
+        if size != self.last_size {
+            self.measure(size);
+        }
+        let Exact { ns, fraction } = self.last_took;
+        self.done = Exact { ns: arrival.as_nanos().saturating_add(ns), fraction };
+        self.done.rounded_up()
     }
 
     /// Serves the next packet where the last one ended. When it is done.

@@ -43,6 +43,12 @@ impl<T: Copy> Ring<T> {
         self.end == self.first
     }
 
+    /// Whether the next entry takes more memory.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.len() as usize == self.places.len()
+    }
+
     /// The number of the first entry, or of the next one if there is none.
     #[inline(always)]
     pub fn first(&self) -> u32 {
@@ -81,7 +87,7 @@ impl<T: Copy> Ring<T> {
     /// Adds an entry behind the others.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
-        if self.len() as usize == self.places.len() {
+        if self.is_full() {
             self.grow(entry);
         }
         let place = self.place(self.end);

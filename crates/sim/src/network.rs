@@ -1,7 +1,7 @@
 //! A network in virtual time: media, flows, and the loop that moves packets between them.
 //!
-//! One event per packet-hop: the exit of a packet from a medium is the event, and what happens then
-//! (next hop, endpoint, answer) happens at once. Each medium has at most one valid
+//! One event per packet-hop at most: the exit of a packet from a medium is the event, and what happens then
+//! (next hop, endpoint, answer) happens at once; where nobody could tell the difference, exits need none (`early.rs`). Each medium has at most one valid
 //! entry in the pending-event set, for its next exit; each timer of an endpoint at most one, re-armed lazily: an entry that
 //! comes too early, or was overtaken, finds nothing due.
 //!
@@ -16,6 +16,7 @@ mod arrivals;
 mod arrive;
 mod build;
 mod carrier;
+mod early;
 mod error;
 mod external;
 mod notes;
@@ -95,6 +96,8 @@ pub struct Network {
     /// The memory that the next events touch is asked for before they come: there are many flows.
     looks_ahead: bool,
     arrivals: Arrivals,
+    /// Packets that come out of a link before this instant may be brought to the next one at once: see `early.rs`.
+    early_until: Instant,
     stats: EngineStats,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
@@ -108,10 +111,14 @@ pub struct Network {
     notes: Vec<Notes>,
     /// How many of the media are links.
     links: u32,
-    /// No link takes the plain links' path: see [`Network::composed`].
-    composed: bool,
+    /// The short cuts that this run takes.
+    way: Way,
     /// The links of the hops that are links, which flows share.
     shared: Vec<u32>,
+    /// Some of them are feeders, or would be if not each exit had an event: see `early.rs`.
+    has_feeders: bool,
+    /// The end of the present [`Network::advance`].
+    until: Instant,
     satellites: Vec<Satellite>,
     radios: Vec<Radio>,
     groups: Vec<Group>,
@@ -133,6 +140,8 @@ struct Slot {
     armed: Instant,
     /// Of a link: the hop that follows it in all routes, if that is the same in all.
     next: Option<Hop>,
+    /// Of a link: its packets may be brought to the next link before they come out.
+    feeds: bool,
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
@@ -140,6 +149,16 @@ struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
+
+/// The short cuts of a run. Results are the same with all of them and with none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Short,
+    /// Each exit has an event.
+    Stepwise,
+    /// And no link takes the plain links' path, and nothing is asked for before it comes.
+    Composed,
+}
 
 // The kind of an entry in the event set: its highest four bits; the rest is an index. Events of one instant come in the order of their
 // kinds: what is noted, before anything happens; flows that end, and that begin, in the order of the configuration; media; and timers, since
@@ -179,6 +198,7 @@ impl Network {
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observer = Some(observer);
         self.observed = true;
+        self.set_early_until();
     }
 
     /// Lets everything happen up to and including `to`.
@@ -190,6 +210,8 @@ impl Network {
     /// everything due by `to` has happened. So a caller can listen to Ctrl-C however much happens at
     /// one instant.
     pub fn advance_some(&mut self, to: Instant, work: u64) -> bool {
+        self.until = to;
+        self.set_early_until();
         // Two loops, so that a run of few flows has no instruction of the other.
         if self.looks_ahead { self.loop_until::<true>(to, work) } else { self.loop_until::<false>(to, work) }
     }
@@ -218,6 +240,7 @@ impl Network {
             }
         }
         self.now = self.now.max(to);
+        self.end_early();
         true
     }
 
@@ -343,6 +366,9 @@ impl Network {
             self.stats.idle_events += 1;
             self.events.done();
             return 0;
+        }
+        if slot.feeds {
+            return self.feeder_event(at, medium);
         }
         let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
         let Some(link) = link.plain() else { return self.empty_link(at, medium) };
@@ -503,6 +529,9 @@ impl Network {
             self.store.judge_option(at, ticket, link);
         }
         let Some(link) = link.plain() else { return self.push_composed(at, hop, ticket) };
+        if slot.feeds {
+            return self.push_into_feeder(at, hop.medium, ticket);
+        }
         link.push(at, ticket);
         let dropped = link.has_dropped();
         // An entry that is there already is for a packet that comes out before.
@@ -582,6 +611,11 @@ impl Network {
         self.note_fate(at, &packet, PacketFate::Dropped { reason, link });
         self.retire(packet.flow);
     }
+}
+
+/// The first instant after that one.
+fn just_after(at: Instant) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_add(1))
 }
 
 /// 585 years at most.

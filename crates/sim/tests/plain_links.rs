@@ -1,6 +1,6 @@
-//! Plain links have a path of their own, through the link and through the network's loop, and in runs of many flows the loop looks
-//! at events before they come. Random topologies, queues, losses, schedules and flows give the same report, the same packets in
-//! the same order, with both and without.
+//! Plain links have a path of their own, through the link and through the network's loop; in runs of many flows the loop looks
+//! at events before they come; and packets of links that flows share are brought to the flows' own links before they come out. Random topologies,
+//! queues, losses, schedules and flows give the same report, the same packets in the same order, with all of that and without.
 
 use std::fmt::Write;
 
@@ -156,13 +156,16 @@ fn text(report: &SimReport) -> String {
         format!("{} {:?} {:?} {:?} {quantiles:?}", h.count(), h.mean(), h.min(), h.max())
     };
     let SimReport { engine, links, series, link_series, events, pcapng, .. } = report;
-    let mut text = format!("{engine:?} {links:?} {series:?} {link_series:?} {events:?} {pcapng:?}");
+    // Exits that have no event are not counted among those.
+    let (hops, timers) = (engine.packet_hops, engine.timer_events);
+    let mut text = format!("{hops} {timers} {links:?} {series:?} {link_series:?} {events:?} {pcapng:?}");
     for group in &report.groups {
         write!(text, "{} {} {}", group.name, delays(&group.owd), delays(&group.e2ed)).unwrap();
     }
     for flow in &report.flows {
         let (tcp, media) = (&flow.tcp, &flow.media);
         write!(text, "{} {:?} {:?} {tcp:?} {media:?}", flow.name, flow.measured, flow.whole).unwrap();
+        write!(text, "{:?} {:?}", flow.srtt, flow.checkpoints).unwrap();
         write!(text, "{} {} {:?} {:?}", delays(&flow.owd), delays(&flow.e2ed), flow.finished, flow.stopped).unwrap();
     }
     text
@@ -198,25 +201,113 @@ fn sparse(seed: u64) -> SimConfig {
     }
 }
 
-/// Both ways of one configuration give the same report.
-fn compare(config: &SimConfig) {
+/// All flows have links of their own behind the shared ones, often alike, so that packets meet at one instant; some with so little room that packets
+/// of a burst do not find any, some slower than the link before them.
+fn dumbbell(seed: u64) -> SimConfig {
+    let mut random = RandomStream::named(seed, "dumbbell");
+    let random = &mut random;
+    let lossless = |random: &mut RandomStream| LinkSpec { loss: LossModel::None, ..link(random, false) };
+    let usual = lossless(random);
+    let hops = 1 + random.below(2) as u32;
+    let hop_list: Vec<_> =
+        (0..hops).map(|i| HopConfig::links(format!("hop{i}"), link(random, false), link(random, false))).collect();
+    let flows = if seed % 20 == 7 { MANY_FLOWS as u32 } else { 1 + random.below(20) as u32 };
+    let flows = (0..flows)
+        .map(|i| {
+            let mut access = || Some(if random.below(4) == 0 { lossless(random) } else { usual.clone() });
+            let access = Access { forward_in: access(), forward_out: access(), back_in: access(), back_out: access() };
+            FlowConfig {
+                group: format!("group{}", i % 3),
+                start: seconds(one_of(random, &[0.0, 0.01, 0.2]) * f64::from(i % 8)),
+                stop: (random.below(4) == 0).then(|| seconds(1.5 + random.uniform())),
+                route: (random.below(hops.into()) as u32..hops).map(RouteHop::links).collect(),
+                access,
+                class_override: (random.below(5) == 0).then_some(Class::Low),
+                packet_size: Bytes::new(one_of(random, &[1_000, 1_000, 500, 1_500])),
+                ..FlowConfig::new(format!("flow{i}"), protocol(random))
+            }
+        })
+        .collect();
+    SimConfig {
+        seed,
+        duration: Duration::from_secs(3),
+        warmup: Duration::from_millis(500 * (seed % 3)),
+        hops: hop_list,
+        flows,
+        sample: seed.is_multiple_of(2).then(|| Duration::from_millis(one_of(random, &[10, 100]))),
+        checkpoints: (0..random.below(4)).map(|_| seconds(3.0 * random.uniform())).collect(),
+        pcap: seed % 16 == 1,
+        trace: seed % 4 == 2,
+        ..SimConfig::default()
+    }
+}
+
+/// All ways of one configuration give the same report. How many events the shortest has, and how many those where each exit has one.
+fn compare(config: &SimConfig) -> [u64; 2] {
     let (seed, end) = (config.seed, Instant::ZERO + config.duration);
-    let [with, without] = [Network::new(config), Network::composed(config)].map(|network| {
-        let mut network = network.unwrap();
-        network.advance(end);
-        network.into_report()
-    });
-    assert!(with.engine.packet_hops > 0, "seed {seed}");
+    let [short, stepwise, composed] =
+        [Network::new(config), Network::stepwise(config), Network::composed(config)].map(|network| {
+            let mut network = network.unwrap();
+            network.advance(end);
+            network.into_report()
+        });
+    assert!(short.engine.packet_hops > 0, "seed {seed}");
     // Not by `assert_eq`, which would print megabytes.
-    assert!(text(&with) == text(&without), "seed {seed}");
+    assert!(text(&short) == text(&stepwise), "seed {seed}, short");
+    assert!(text(&stepwise) == text(&composed), "seed {seed}, composed");
+    [short.engine.events, stepwise.engine.events]
 }
 
 #[test]
 fn every_random_network_gives_the_same_report_without_the_plain_links_path() {
-    (0..RUNS).for_each(|seed| compare(&config(seed)));
+    for seed in 0..RUNS {
+        compare(&config(seed));
+    }
 }
 
 #[test]
 fn bursts_of_many_flows_that_begin_far_apart_give_the_same_report_without_a_look_ahead() {
-    (0..RUNS / 3).for_each(|seed| compare(&sparse(seed)));
+    for seed in 0..RUNS / 3 {
+        compare(&sparse(seed));
+    }
+}
+
+#[test]
+fn packets_that_are_brought_early_give_the_same_report() {
+    let counts: Vec<_> = (0..RUNS).map(|seed| compare(&dumbbell(seed))).collect();
+    let fewer = counts.iter().filter(|[short, stepwise]| 4 * short < 3 * stepwise).count();
+    assert!(fewer as u64 > RUNS / 4, "{fewer} of {} with a quarter of the events less", counts.len());
+}
+
+/// In pieces of any length, cut at any instant, after any number of events: at the end of each piece counts and links are as they are with an
+/// event for each exit, and in the end the report.
+#[test]
+fn a_run_in_pieces_shows_the_same_counts_after_each_and_the_same_report() {
+    for seed in RUNS..2 * RUNS {
+        let config = dumbbell(seed);
+        let mut random = RandomStream::named(seed, "pieces");
+        let mut whole = Network::new(&config).unwrap();
+        whole.advance(Instant::ZERO + config.duration);
+        let (mut short, mut stepwise) = (Network::new(&config).unwrap(), Network::stepwise(&config).unwrap());
+        let mut now = Instant::ZERO;
+        let end = Instant::ZERO + config.duration;
+        while now < end {
+            let longest = one_of(&mut random, &[10_000_000, 700_000_000]);
+            now = end.min(now + Duration::from_nanos(1 + random.below(longest)));
+            while !short.advance_some(now, 1 + random.below(2_000)) {}
+            stepwise.advance(now);
+            for link in 0..short.link_names().len() as u32 {
+                let state = |network: &mut Network| {
+                    let link = network.link(link).unwrap();
+                    (link.counters(), link.queue_len(), link.queue_bytes(), link.inside())
+                };
+                assert_eq!(state(&mut short), state(&mut stepwise), "seed {seed}, link {link} at {now}");
+            }
+            for flow in 0..config.flows.len() as u32 {
+                assert_eq!(short.counts(flow), stepwise.counts(flow), "seed {seed}, flow {flow} at {now}");
+            }
+        }
+        let text = [whole, short, stepwise].map(|network| text(&network.into_report()));
+        assert!(text[0] == text[1] && text[1] == text[2], "seed {seed}");
+    }
 }

@@ -65,7 +65,8 @@ impl<T> Account<'_, T> {
             max_queue: Packets::new(self.maximum.packets),
             max_queue_bytes: Bytes::new(self.maximum.bytes),
             elapsed_ns: now,
-            busy_ns: busy_until - self.usage.idle_ns,
+            // Less than nothing while packets have been pushed early.
+            busy_ns: busy_until.saturating_sub(self.usage.idle_ns),
             packet_ns: self.usage.packet_ns,
             byte_ns: self.usage.byte_ns,
         }

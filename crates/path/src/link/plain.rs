@@ -17,7 +17,7 @@ use crate::quick_start::pass_unaware;
 use crate::rate::FixedRate;
 use crate::ring::Ring;
 use crate::{Datagram, DropReason, LinkError, LinkSpec, LossModel, QueueModel, RateModel};
-use fairpace_units::{Bytes, Class, Instant, Packets, QsOption, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Instant, Packets, Probability, QsOption, RandomStream, Rate};
 
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
@@ -34,6 +34,8 @@ pub struct PlainLink<T> {
     ring: Ring<Inside<T>>,
     /// Number of the first of them that is not counted as departed.
     departed: u32,
+    /// Number behind the last one that was handed on; or of one that has come out.
+    handed_on: u32,
     recording: bool,
     /// Nanoseconds on the way.
     propagation: u64,
@@ -101,6 +103,7 @@ impl<T: Datagram> PlainLink<T> {
         let transmitter = FixedRate::new(*rate).ok_or(LinkError::RateZero { found: *rate })?;
         let losses = match spec.loss {
             LossModel::None => None,
+            LossModel::Bernoulli(p) if p == Probability::ZERO => None,
             _ => {
                 let random = RandomStream::named(seed, &format!("{name}.loss"));
                 Some(Box::new(Losses { next: Instant::NEVER, model: Loss::new(&spec.loss, random) }))
@@ -111,6 +114,7 @@ impl<T: Datagram> PlainLink<T> {
             next_exit: Instant::NEVER,
             ring: Ring::default(),
             departed: 0,
+            handed_on: 0,
             recording: false,
             queue: DropTail::new(Room::new(*capacity)?),
             propagation: checked("propagation", spec.delay.propagation)?,
@@ -128,24 +132,34 @@ impl<T: Datagram> PlainLink<T> {
 
     /// As [`Link::push`](super::Link::push).
     #[inline(always)]
-    pub fn push(&mut self, now: Instant, mut packet: T) {
+    pub fn push(&mut self, now: Instant, packet: T) {
         self.reach(now);
-        self.count_departures();
-        if let Some(option) = packet.quick_start() {
-            // By value: a packet whose address goes out of here would be copied, option or not.
-            *option = pass(*option);
+        let packet = unaware(packet);
+        if !self.admit(self.now, packet) {
+            self.refuse(packet);
         }
+    }
+
+    /// A packet that will arrive at that instant, behind all that have been pushed, and before any other. The link's counts have it at once, so
+    /// they are right again from that instant on. False if the queue will have no room: then it is to be pushed when the time has come. For
+    /// links without losses.
+    #[inline(always)]
+    pub fn push_early(&mut self, at: Instant, packet: T) -> bool {
+        debug_assert!(at >= self.now && self.is_lossless(), "a push at {at}, {} now", self.now);
+        self.admit(at, unaware(packet))
+    }
+
+    /// A packet arrives at the queue. False if there is no room.
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, packet: T) -> bool {
+        self.count_departures(now);
         let size = packet.size();
-        if packet.class() == Class::Low {
-            self.cold().low[OFFERED].add(size);
-        }
         let Held { packets, bytes } = self.held();
         let with = Held { packets: packets + 1, bytes: bytes + size.get() };
-        let now = self.now;
         // One alone has room if the last one had, of the same size, and is no more than the most so far.
         if packets != 0 || !self.transmitter.served_last(size.get()) {
             if !self.queue.holds(with) {
-                return self.refuse(packet);
+                return false;
             }
             if with.packets > self.maximum.packets {
                 self.maximum.packets = with.packets;
@@ -154,24 +168,30 @@ impl<T: Datagram> PlainLink<T> {
                 self.maximum.bytes = with.bytes;
             }
         }
-        if packets == 0 {
-            self.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
-            self.transmitter.begin(now);
+        if packet.class() == Class::Low {
+            self.cold().low[OFFERED].add(size);
         }
+        let departure = if packets == 0 {
+            self.idle_ns += now.as_nanos() - self.transmitter.busy_until().as_nanos();
+            self.transmitter.serve_idle(now, size.get())
+        } else {
+            self.transmitter.serve_next(size.get())
+        };
         self.held_bytes = with.bytes;
         self.admitted.packets += 1;
         self.admitted.bytes += size.get();
-        let departure = self.transmitter.serve_next(size.get());
         self.use_up(departure.as_nanos() - now.as_nanos(), size.get());
         if let Some(losses) = &mut self.losses
             && losses.model.next()
         {
-            return self.lose(departure, packet);
+            self.lose(departure, packet);
+            return true;
         }
         if self.next_exit == Instant::NEVER {
             self.next_exit = self.exit_of(departure);
         }
         self.ring.push(Inside::new(departure, false, packet));
+        true
     }
 
     /// As [`Link::next`](super::Link::next).
@@ -187,22 +207,101 @@ impl<T: Datagram> PlainLink<T> {
         if self.next_exit > self.now {
             return None;
         }
-        let number = self.ring.first();
         // The first one comes out: a lost one in front of it departed before, and was dropped by `reach`.
-        let Inside { packet, .. } = self.ring.pop()?;
-        if self.departed == number {
-            self.departed = self.ring.first();
-            self.held_bytes -= packet.size().get();
-        }
+        let packet = self.let_out()?;
         self.next_exit = match self.ring.front() {
             None => Instant::NEVER,
             Some(inside) if !inside.lost() => self.exit_of(inside.departure()),
             Some(_) => self.first_exit(),
         };
+        Some(packet)
+    }
+
+    /// The first packet in the ring, which is not lost, is out.
+    #[inline(always)]
+    fn let_out(&mut self) -> Option<T> {
+        let number = self.ring.first();
+        let Inside { packet, .. } = self.ring.pop()?;
+        if self.departed == number {
+            self.departed = self.ring.first();
+            self.held_bytes -= packet.size().get();
+        }
         if packet.class() == Class::Low {
             self.cold().low[DELIVERED].add(packet.size());
         }
         Some(packet)
+    }
+
+    /// The packet that comes out at [`PlainLink::next`], which a driver may bring to where it goes before the time has come:
+    /// [`PlainLink::push_early`] there, and [`PlainLink::hand_on`] here.
+    pub fn first_to_pop(&self) -> Option<T> {
+        self.ring.get(self.number_to_pop()).map(|inside| inside.packet)
+    }
+
+    /// The packet that comes out at [`PlainLink::next`] has been brought to where it goes, and is not popped. The packet is inside until
+    /// [`PlainLink::let_go`].
+    #[inline(always)]
+    pub fn hand_on(&mut self) {
+        self.handed_on = self.number_to_pop().wrapping_add(1);
+        let next = self.ring.get(self.number_to_pop());
+        self.next_exit = next.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure()));
+    }
+
+    /// Packets that were handed on and come out before that instant, which is no later than the next one after what any call has told,
+    /// are out. To be called before counts are read, and before a pop.
+    pub fn let_go(&mut self, before: Instant) {
+        while let Some(inside) = self.ring.front() {
+            if inside.lost() {
+                if self.ring.first() == self.departed {
+                    break;
+                }
+                self.ring.pop();
+            } else if self.is_behind(self.ring.first()) && self.exit_of(inside.departure()) < before {
+                self.let_out();
+            } else {
+                break;
+            }
+        }
+        if !self.is_behind(self.ring.first()) {
+            self.handed_on = self.ring.first();
+        }
+    }
+
+    /// Whether packets from that number on were handed on. (Numbers go around after the largest.)
+    #[inline(always)]
+    fn is_behind(&self, number: u32) -> bool {
+        self.handed_on.wrapping_sub(number) as i32 > 0
+    }
+
+    /// Before a push into a link whose packets are handed on: those that are out leave their places.
+    #[inline(always)]
+    pub fn make_room(&mut self, now: Instant) {
+        if self.ring.is_full() {
+            self.let_go_in_time(now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn let_go_in_time(&mut self, now: Instant) {
+        self.advance(now);
+        self.let_go(now);
+    }
+
+    /// The number of the first packet that is neither lost nor handed on, or of the next one if there is none.
+    #[inline(always)]
+    fn number_to_pop(&self) -> u32 {
+        let first = self.ring.first();
+        let mut number = if self.is_behind(first) { self.handed_on } else { first };
+        while self.ring.get(number).is_some_and(Inside::lost) {
+            number = number.wrapping_add(1);
+        }
+        number
+    }
+
+    /// Whether no packet is lost on the way.
+    pub fn is_lossless(&self) -> bool {
+        self.losses.is_none()
     }
 
     /// The packet inside that comes out after so many others, perhaps as lost.
@@ -222,7 +321,7 @@ impl<T: Datagram> PlainLink<T> {
 
     pub(super) fn advance(&mut self, now: Instant) {
         self.reach(now);
-        self.count_departures();
+        self.count_departures(self.now);
     }
 
     pub(super) fn record_drops(&mut self, on: bool) {
@@ -248,7 +347,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     pub(super) fn restart_maximum(&mut self) {
-        self.count_departures();
+        self.count_departures(self.now);
         self.maximum = self.held();
         self.transmitter.forget();
     }
@@ -304,15 +403,15 @@ impl<T: Datagram> PlainLink<T> {
         if let Some(losses) = &self.losses
             && losses.next <= self.now
         {
-            self.count_departures();
+            self.count_departures(self.now);
         }
     }
 
-    /// Counts those whose last bit has left.
+    /// Counts those whose last bit has left by then.
     #[inline(always)]
-    fn count_departures(&mut self) {
+    fn count_departures(&mut self, now: Instant) {
         while let Some(&inside) = self.ring.get(self.departed)
-            && inside.departure() <= self.now
+            && inside.departure() <= now
         {
             self.held_bytes -= inside.packet.size().get();
             self.departed = self.departed.wrapping_add(1);
@@ -366,6 +465,9 @@ impl<T: Datagram> PlainLink<T> {
     #[cold]
     fn refuse(&mut self, packet: T) {
         let (now, recording) = (self.now, self.recording);
+        if packet.class() == Class::Low {
+            self.cold().low[OFFERED].add(packet.size());
+        }
         self.cold().drop(now, DropReason::QueueFull, packet, recording);
     }
 
@@ -410,6 +512,16 @@ impl<T: Datagram> PlainLink<T> {
     fn cold(&mut self) -> &mut Cold<T> {
         self.cold.get_or_insert_default()
     }
+}
+
+/// A packet has passed a router that does not know Quick-Start.
+#[inline(always)]
+fn unaware<T: Datagram>(mut packet: T) -> T {
+    if let Some(option) = packet.quick_start() {
+        // By value: a packet whose address goes out of here would be copied, option or not.
+        *option = pass(*option);
+    }
+    packet
 }
 
 /// A Quick-Start option passes a router that does not know it.

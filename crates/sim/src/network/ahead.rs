@@ -8,7 +8,6 @@
 use fairpace_path::PlainLink;
 
 use super::arrivals::NOWHERE;
-use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
 use super::{MEDIUM, Network, Slot, index_of, kind_of};
 use crate::engine::EventSet;
@@ -90,17 +89,6 @@ impl Network {
     fn prefetch_slot(&self, hop: Hop) {
         if let Some(slot) = self.media.get(hop.medium as usize) {
             prefetch_head(slot, IN);
-        }
-    }
-}
-
-impl Slot {
-    /// The link that it is, if it is a plain one.
-    #[inline(always)]
-    fn plain(&self) -> Option<&PlainLink<Ticket>> {
-        match &self.carrier {
-            Carrier::Link(link) => link.as_plain(),
-            Carrier::Other(_) => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::arrivals::Arrivals;
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
-use super::{CHECKPOINT, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, target_of};
+use super::{CHECKPOINT, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -52,19 +52,27 @@ impl Network {
     /// # Errors
     /// [`SimError`] names the field, flow or link that cannot be.
     pub fn new(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, false)
+        Network::build(config, Way::Short)
     }
 
-    /// As [`Network::new`], with all links put together of their parts, however plain they are, and without a look at events
+    /// As [`Network::new`], with an event for each exit of a packet from a link. For tests: the results are the same.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn stepwise(config: &SimConfig) -> Result<Network, SimError> {
+        Network::build(config, Way::Stepwise)
+    }
+
+    /// As [`Network::stepwise`], with all links put together of their parts, however plain they are, and without a look at events
     /// before they come. For tests: the results are the same.
     ///
     /// # Errors
     /// As [`Network::new`].
     pub fn composed(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, true)
+        Network::build(config, Way::Composed)
     }
 
-    fn build(config: &SimConfig, composed: bool) -> Result<Network, SimError> {
+    fn build(config: &SimConfig, way: Way) -> Result<Network, SimError> {
         if config.flows.is_empty() {
             return Err(SimError::NoFlows);
         }
@@ -80,8 +88,9 @@ impl Network {
             base_stations: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
             many: config.flows.len() >= MANY_FLOWS,
-            looks_ahead: config.flows.len() >= MANY_FLOWS && !composed,
+            looks_ahead: config.flows.len() >= MANY_FLOWS && way != Way::Composed,
             arrivals: Arrivals::default(),
+            early_until: Instant::ZERO,
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -90,8 +99,10 @@ impl Network {
             pcap: None,
             notes: Vec::new(),
             links: 0,
-            composed,
+            way,
             shared: Vec::new(),
+            has_feeders: false,
+            until: Instant::ZERO,
             satellites: Vec::new(),
             radios: Vec::new(),
             groups: Vec::new(),
@@ -136,6 +147,7 @@ impl Network {
         network.events.plan(planned);
         network.number_ports();
         network.find_places();
+        network.find_feeders(config);
         if config.pcap {
             network.pcap = Some(PcapWriter::new(Vec::new(), network.link_names()));
         }
@@ -146,13 +158,13 @@ impl Network {
         carrier.record_drops();
         let first_port = self.links;
         self.links += u32::from(carrier.is_link());
-        self.media.push(Slot { carrier, armed: Instant::NEVER, place: 0, next: None });
+        self.media.push(Slot { carrier, armed: Instant::NEVER, next: None, feeds: false, place: 0 });
         self.notes.push(Notes { name: name.into(), first_port, at_warmup: None });
         self.media.len() as u32 - 1
     }
 
     fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<Hop, SimError> {
-        let new = if self.composed { Link::composed } else { Link::new };
+        let new = if self.way == Way::Composed { Link::composed } else { Link::new };
         let link = new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
         Ok(Hop::link(self.add_medium(name, Carrier::Link(link))))
     }

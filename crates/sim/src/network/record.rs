@@ -99,17 +99,9 @@ impl Network {
         }
     }
 
-    /// Brings the links that flows share up to now, and counts what they dropped: before something is noted.
-    pub(super) fn settle_shared(&mut self) {
-        for i in 0..self.shared.len() {
-            let medium = self.shared[i];
-            self.media[medium as usize].carrier.advance(self.now);
-            self.collect_drops(medium);
-        }
-    }
-
     pub(super) fn end_warmup(&mut self, at: Instant) {
-        self.settle_shared();
+        self.settle_shared(at);
+        self.set_early_until();
         for (Slot { carrier, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
             if let Carrier::Link(link) = carrier {
                 link.advance(at);
@@ -134,7 +126,7 @@ impl Network {
     }
 
     pub(super) fn sample(&mut self, at: Instant) {
-        self.settle_shared();
+        self.settle_shared(at);
         let Some(sampling) = &mut self.sampling else { return };
         let interval = at.since(sampling.last);
         sampling.last = at;

@@ -212,7 +212,7 @@ impl Network {
             WARMUP => self.end_warmup(at),
             PLAN => self.note_plans(at),
             CHECKPOINT => {
-                self.settle_shared();
+                self.settle_shared(at);
                 for flow in &mut self.flows {
                     flow.note_checkpoint(at);
                 }
