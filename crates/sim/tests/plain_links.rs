@@ -6,12 +6,13 @@ use std::fmt::Write;
 
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{
-    Capacity, CoDelParams, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, PieParams, QueueModel, RateModel,
+    ArqSpec, Capacity, Channel, CoDelParams, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, PieParams,
+    QueueModel, RateModel,
 };
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DelayHistogram, FlowConfig, HopConfig, MANY_FLOWS, MediaConfig, Network,
-    Protocol, RouteHop, SimConfig, SimReport, Source,
+    Protocol, RadioConfig, RouteHop, SimConfig, SimReport, Source,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream, Rate};
 
@@ -277,6 +278,31 @@ fn packets_that_are_brought_early_give_the_same_report() {
     let counts: Vec<_> = (0..RUNS).map(|seed| compare(&dumbbell(seed))).collect();
     let fewer = counts.iter().filter(|[short, stepwise]| 4 * short < 3 * stepwise).count();
     assert!(fewer as u64 > RUNS / 4, "{fewer} of {} with a quarter of the events less", counts.len());
+}
+
+/// Behind a radio some flows pass a pair of links: their feedback comes from a shared link into their user's uplink, which the others enter directly.
+fn behind_a_radio(seed: u64) -> SimConfig {
+    let mut random = RandomStream::named(seed, "uplinks");
+    let random = &mut random;
+    let downlink = ArqSpec::downlink(Channel::memoryless(0.0).unwrap(), Capacity::Unlimited);
+    let uplink = LinkSpec { loss: LossModel::None, ..link(random, false) };
+    let radio = RadioConfig { downlink, uplink: Some(uplink), base_station: None };
+    let hops = vec![HopConfig::radio(radio), HopConfig::links("behind", link(random, false), link(random, false))];
+    let flows = (0..1 + random.below(4))
+        .map(|i| {
+            let both = vec![RouteHop::user(0, 0), RouteHop::links(1)];
+            let route = if random.below(2) == 0 { both } else { vec![RouteHop::user(0, 0)] };
+            FlowConfig { route, ..FlowConfig::new(format!("flow{i}"), protocol(random)) }
+        })
+        .collect();
+    SimConfig { seed, duration: Duration::from_secs(3), hops, flows, ..SimConfig::default() }
+}
+
+#[test]
+fn an_uplink_that_others_enter_too_is_fed_by_events() {
+    for seed in 0..RUNS {
+        compare(&behind_a_radio(seed));
+    }
 }
 
 /// In pieces of any length, cut at any instant, after any number of events: at the end of each piece counts and links are as they are with an
