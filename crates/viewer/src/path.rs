@@ -118,6 +118,8 @@ pub fn run<M>(
         Running { network, flow, under_way: BTreeMap::new(), next_token: 0, trips: Vec::new(), back: (0, Bytes::ZERO) };
     let mut out = Vec::new();
     let mut now = Instant::ZERO;
+    // When each end is to be polled, whatever comes: at once, as soon as something has come for it. All else in the network is none of its business.
+    let mut due = [Instant::ZERO; 2];
     loop {
         run.network.advance(now);
         while let Some(delivered) = run.network.take_delivered() {
@@ -129,19 +131,27 @@ pub fn run<M>(
                         t.arrived = Some(delivered.at);
                     }
                     receiver.on_packet(now, &wire);
+                    due[1] = now;
                 }
-                None => sender.on_packet(now, &wire),
+                None => {
+                    sender.on_packet(now, &wire);
+                    due[0] = now;
+                }
             }
         }
         while let Some(dropped) = run.network.take_dropped() {
             run.under_way.remove(&dropped.token);
         }
-        let next = sender.poll(now, &mut out);
-        run.inject(now, Direction::Forward, &mut out);
-        let next = next.min(receiver.poll(now, &mut out));
-        run.inject(now, Direction::Back, &mut out);
+        if due[0] <= now {
+            due[0] = sender.poll(now, &mut out);
+            run.inject(now, Direction::Forward, &mut out);
+        }
+        if due[1] <= now {
+            due[1] = receiver.poll(now, &mut out);
+            run.inject(now, Direction::Back, &mut out);
+        }
         // A packet that a link takes in and lets out at once is there at the same instant.
-        let next = next.min(run.network.next()).max(now);
+        let next = due[0].min(due[1]).min(run.network.next()).max(now);
         if next > end {
             break;
         }
