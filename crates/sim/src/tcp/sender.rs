@@ -679,7 +679,7 @@ impl TcpSender {
         self.restart_timer(now);
     }
 
-    /// What was sent in the repair that has just ended is known to be lost: Linux begins the next one at once, and sends nothing again
+    /// A segment that was sent in the repair that has just ended is known to be lost: Linux begins the next one at once, and sends nothing again
     /// that it has sent again already.
     #[cold]
     fn recover_again(&mut self, now: Instant) {
