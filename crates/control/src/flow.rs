@@ -93,7 +93,7 @@ impl Flow {
             },
             limits: Limits::new(&params, controller.may_leave_early()),
             lead: if controller.may_leave_early() { params.lead } else { Duration::ZERO },
-            measured: Measured::new(params.bursty_path),
+            measured: Measured::new(params.bursty_path, controller.receiver_params().reports_as_ns2),
             receiver_reports: ReceiverReports::default(),
             window: Window::default(),
             silence: (params.safety == Safety::Default && controller.is_responsive())

@@ -97,6 +97,13 @@ impl Pacer {
         }
     }
 
+    /// The next packet may leave at `now`, if it might not before.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        if now < self.next {
+            (self.next, self.rest_ns) = (now, 0.0);
+        }
+    }
+
     /// A packet left at `now`; the next may follow `gap_s` seconds after this one's due time.
     /// `rtt` bounds what may be made up for; zero where it is not known.
     pub fn sent(&mut self, now: Instant, gap_s: f64, rtt: Duration) {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A scenario with its TCP as the kernel has it in real time, the TCP half of a flow that has one too, and the changes in words: the kernel's "reno"
 /// repairs losses as NewReno does, recovery is Linux's ([`TcpSpec::linux`](fairpace_scenario::TcpSpec)), SACK is on for all connections if for one, the
-/// first window is ten segments, the clock is exact; and the settings of the first TCP flow are those of all.
+/// first window is ten segments, the clock is exact; the settings of the first TCP flow are those of all; and windows are kept over a pause for all if for one.
 ///
 /// # Errors
 /// The changed scenario is refused, which is a bug.
@@ -55,6 +55,7 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                     flow.controller = to.to_owned();
                 }
             }
+            let (pauses, kept) = (has_half(flow) || flow.on_off.is_some(), has_half(flow));
             let tcp = flow.tcp.get_or_insert_default();
             let before = tcp.clone();
             (tcp.initial_window, tcp.initial_ssthresh, tcp.send_jitter) = (Some(Count::new(10)), None, None);
@@ -75,6 +76,12 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                 ("min_rto", before.min_rto != tcp.min_rto, "the first TCP flow's"),
                 ("dup_threshold", before.dup_threshold != tcp.dup_threshold, "the first TCP flow's"),
                 ("ecn", before.ecn != tcp.ecn, "the first TCP flow's"),
+                // A connection that always has data notices nothing of it.
+                (
+                    "restart_after_idle",
+                    pauses && before.restart_after_idle.unwrap_or(!kept) != restarts,
+                    "false for all connections",
+                ),
             ];
             let told = told.iter().filter(|(_, changed, _)| *changed);
             changes.extend(
@@ -228,6 +235,24 @@ mod tests {
         let half = alone.flows[0].tcp.clone().unwrap();
         assert_eq!((half.variant, half.restart_after_idle), (Some(TcpKind::Newreno), Some(true)));
         assert!(told.len() == 1 && told[0].contains("`tcp.variant` is `newreno` here"), "{told:?}");
+    }
+
+    #[test]
+    fn a_window_that_is_kept_over_pauses_for_the_sake_of_another_flow_is_told_of_where_there_are_pauses() {
+        let half = "[[flows]]\nname = \"half\"\ncontroller = \"tpba\"\n";
+        let bursts =
+            "[[flows]]\nname = \"bursts\"\ncontroller = \"tcp-sack\"\non_off = { on = \"1 s\", off = \"1 s\" }\n";
+        let file = "[[flows]]\nname = \"file\"\ncontroller = \"tcp-sack\"\n";
+        let restarts = "[[flows]]\nname = \"other\"\ncontroller = \"tpba\"\ntcp = { restart_after_idle = true }\n";
+        let of = |flows: &[&str]| {
+            let told = as_the_kernel(&scenario(&flows.concat())).unwrap().1;
+            told.into_iter().filter(|t| t.contains("restart_after_idle")).collect::<Vec<String>>()
+        };
+        let kept =
+            |flow| format!("flow {flow}: `tcp.restart_after_idle` is false for all connections here, as in real time");
+        assert_eq!(of(&[half, bursts, file]), [kept("bursts")]);
+        assert_eq!(of(&[half, restarts]), [kept("other")]);
+        assert!(of(&[half, file]).is_empty() && of(&[bursts, file]).is_empty() && of(&[bursts, restarts]).is_empty());
     }
 
     #[test]

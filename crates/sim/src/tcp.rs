@@ -87,7 +87,7 @@ pub struct TcpParams {
     /// Loss recovery as Linux has it (seen in 6.18), instead of as the RFCs and ns-2 have it. With SACK the window is reduced in
     /// proportion to what arrives [RFC 6937], a segment or a retransmission is lost when one that was sent after it has arrived
     /// [RFC 8985; outside a repair with the third SACK, or an eighth of the smoothed RTT after the first], and a timeout keeps the
-    /// scoreboard. NewReno's timer restarts at each partial ACK ("slow but steady"), and not at the first only ("impatient")
+    /// scoreboard; RTT samples and the timer go by SACKs, too. NewReno's timer restarts at each partial ACK ("slow but steady"), and not at the first only ("impatient")
     /// [RFC 6582 §4]. For all, `min_rto` is what is added to the smoothed RTT at least, and the
     /// window is whole: it grows by one after as many ACKs as it has segments, and is halved for each timeout's time of a pause
     /// [RFC 2861 §3]. Default off.

@@ -19,11 +19,20 @@ pub struct ReceiverParams {
     pub small_packets: Option<f64>,
     /// Find losses as ns-2 does: [`crate::tfrc::history::Arrivals::as_ns2`].
     pub as_ns2: bool,
+    /// Report as ns-2 does: at each loss event and with the first packet an R after the last report, and 1.5 R after the last report if
+    /// that was made when a packet came or one has come since, whether there is news or not.
+    pub reports_as_ns2: bool,
 }
 
 impl Default for ReceiverParams {
     fn default() -> Self {
-        ReceiverParams { equation: Equation::Tfrc, discounting: Discounting::Off, small_packets: None, as_ns2: false }
+        ReceiverParams {
+            equation: Equation::Tfrc,
+            discounting: Discounting::Off,
+            small_packets: None,
+            as_ns2: false,
+            reports_as_ns2: false,
+        }
     }
 }
 

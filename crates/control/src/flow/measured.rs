@@ -18,6 +18,8 @@ const SENT_SPANS: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
+    /// A report may be repeated: ns-2's receiver makes another if no packet comes for a while.
+    repeats: bool,
     /// The time echoed by the last report, and its p.
     last: Option<(Instant, f64)>,
     /// The data sent, by departure, as far as reports echo.
@@ -39,8 +41,9 @@ pub(super) struct Known {
 }
 
 impl Measured {
-    pub(super) fn new(bursty_path: bool) -> Measured {
+    pub(super) fn new(bursty_path: bool, repeats: bool) -> Measured {
         Measured {
+            repeats,
             last: None,
             sent: Meter::starting(Instant::ZERO),
             reported: bursty_path.then(|| Meter::starting(Instant::ZERO)),
@@ -52,7 +55,7 @@ impl Measured {
     pub(super) fn is_believable(&self, now: Instant, r: &RateReport, data: &Ledger) -> bool {
         let news = self.last.is_none_or(|(echoed, p)| {
             // The same packet twice is news only if it revealed a loss.
-            r.echoed > echoed || (r.echoed == echoed && r.loss_event_rate > p)
+            r.echoed > echoed || (r.echoed == echoed && (self.repeats || r.loss_event_rate > p))
         });
         news && (0.0..=1.0).contains(&r.loss_event_rate)
             && r.echoed <= now

@@ -256,9 +256,20 @@ impl Tfrc {
         let small = params.small_packets.is_some();
         let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
         let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
-        let TfrcParams { rfc, equation, smoothing, first_timer, rfc3390_window, ns2_increase, .. } = params;
-        let sender =
-            SenderParams { rfc, equation, smoothing, first_timer, rfc3390_window, ns2_increase, mss, min, max };
+        let TfrcParams { rfc, equation, smoothing, first_timer, rfc3390_window, ns2_increase, ns2_reports, .. } =
+            params;
+        let sender = SenderParams {
+            rfc,
+            equation,
+            smoothing,
+            first_timer,
+            rfc3390_window,
+            ns2_increase,
+            ns2_reports,
+            mss,
+            min,
+            max,
+        };
         let mut sender = Sender::new(sender, mss);
         if params.first_packet {
             sender.begin_at(env.packet_size.as_f64());
@@ -388,6 +399,9 @@ impl Tfrc {
             self.enter(self.state_by_rtt_and_p());
         }
         self.restart_timer(now);
+        if self.params.ns2_pacing && matches!(self.state, State::SlowStart) {
+            self.pacer.hasten(now);
+        }
     }
 
     /// N: the mean size of packets, or what it is said to be before the first.
@@ -470,7 +484,7 @@ impl Tfrc {
 
     // --- pacing ----------------------------------------------------------------------------------
 
-    /// The rate has changed: so has when the next packet may leave.
+    /// The rate has changed: so has when the next packet may leave, but in ns-2 when those behind it may.
     fn set_pace(&mut self) {
         let mut pace = self.sender.x_inst().max(self.at_least).min(self.demand).min(self.max);
         if let State::QuickStart(q) = &self.state {
@@ -480,7 +494,9 @@ impl Tfrc {
             pace = pace.min(self.packet_size.as_f64() / SP_GAP.as_secs_f64());
         }
         self.pace = pace.max(self.min);
-        self.pacer.regap(self.last_size / self.pace);
+        if !self.params.ns2_pacing {
+            self.pacer.regap(self.last_size / self.pace);
+        }
     }
 
     /// How early a packet may leave [RFC 5348 §8.3].
@@ -617,6 +633,9 @@ impl Controller for Tfrc {
             }
             self.sender.on_timer(now, !self.sent_since);
             self.restart_timer(now);
+            if self.params.ns2_pacing {
+                self.pacer.hasten(now);
+            }
         }
     }
 
@@ -630,8 +649,8 @@ impl Controller for Tfrc {
     }
 
     fn receiver_params(&self) -> ReceiverParams {
-        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
-        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
+        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, ns2_reports, .. } = self.params;
+        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2, reports_as_ns2: ns2_reports }
     }
 
     fn heeds_ecn(&self) -> bool {

@@ -85,6 +85,16 @@ impl Scoreboard {
         self.sacked.len()
     }
 
+    /// One past the highest segment with a SACK; zero if there is none.
+    pub(super) fn top(&self) -> u32 {
+        self.sacked.end().unwrap_or(0)
+    }
+
+    /// The segment has a SACK.
+    pub(super) fn is_sacked(&self, seq: u32) -> bool {
+        self.sacked.containing(seq).is_some()
+    }
+
     /// One past the last segment that three above it tell to be lost; grows with each loss that is found.
     pub(super) fn lost_below(&self) -> u32 {
         self.lost_below

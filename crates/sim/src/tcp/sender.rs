@@ -119,8 +119,8 @@ pub struct TcpSender {
     data_end: u32,
     cwnd: f64,
     ssthresh: f64,
-    /// Acknowledgements since the window last grew or was cut: Linux counts them.
-    counted_acks: f64,
+    /// Segments that were acknowledged since the window last grew or was cut: Linux counts them.
+    counted: f64,
     /// Segments that duplicate ACKs say have left the network, less partial ACKs [RFC 5681 §3.2].
     inflation: f64,
     dupacks: u32,
@@ -163,6 +163,10 @@ pub struct TcpSender {
     jitter: RandomStream,
     /// When the source first had something.
     began: Instant,
+    /// One past the highest segment that was ever sent again.
+    resent_below: u32,
+    /// The first segment that is missing, if it was sent again, and one past the highest that was sent before.
+    head_again: (u32, u32),
 }
 
 impl TcpSender {
@@ -182,7 +186,7 @@ impl TcpSender {
             snd_nxt: 0,
             snd_max: 0,
             data_end: 0,
-            counted_acks: 0.0,
+            counted: 0.0,
             inflation: 0.0,
             dupacks: 0,
             mode: Mode::Open,
@@ -200,6 +204,8 @@ impl TcpSender {
             rto_at: Instant::NEVER,
             reorder_at: Instant::NEVER,
             retransmit_now: None,
+            resent_below: 0,
+            head_again: (0, 0),
             jitter,
             jitter_at: Instant::NEVER,
             jitter_open: false,
@@ -265,8 +271,12 @@ impl TcpSender {
         if ack.next > self.snd_max || ack.next < self.snd_una {
             return;
         }
-        let repairs = self.mode != Mode::Open && self.is_linux_sack();
-        let before = if repairs { (self.arrived(), self.scoreboard.lost_below()) } else { (0, 0) };
+        let (before, linux) = (self.mode, self.is_linux_sack());
+        let repairs = before != Mode::Open && linux;
+        let (arrived, lost_below, top) = match linux {
+            true => (self.arrived(), self.scoreboard.lost_below(), self.scoreboard.top()),
+            false => (self.snd_una, 0, 0),
+        };
         let threshold = if repairs { ONE_ABOVE } else { self.params.dup_threshold };
         let news = match self.params.variant {
             TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, threshold),
@@ -276,20 +286,51 @@ impl TcpSender {
             self.counted_pipe -= 1;
         }
         let advances = ack.next > self.snd_una;
+        // Segments that the ACK is the first to tell of.
+        let delivered = (ack.next + if linux { self.scoreboard.sacked() } else { 0 }).saturating_sub(arrived);
+        if linux {
+            self.time_sacked(now, top, advances);
+        }
         if advances {
-            self.on_new_ack(now, ack.next, ack.ece);
+            self.on_new_ack(now, ack.next, ack.ece, delivered);
         } else if self.snd_max > self.snd_una && news {
             self.on_duplicate_ack(now);
         }
-        if repairs && self.mode != Mode::Open {
-            self.scoreboard.find_lost_retransmissions();
-            if self.mode == Mode::Recovery {
-                let safe = advances && self.scoreboard.lost_below() == before.1;
-                self.reduce(now, self.arrived().saturating_sub(before.0), safe);
+        if linux {
+            if repairs && self.mode == Mode::Open && self.scoreboard.is_lost(self.snd_una) {
+                self.recover_again(now);
+            } else if before == Mode::Recovery && self.mode == Mode::Open && !ack.ece {
+                self.open_window(delivered);
             }
-        }
-        if self.is_linux_sack() {
+            if repairs && self.mode != Mode::Open {
+                self.scoreboard.find_lost_retransmissions();
+            }
+            if self.mode == Mode::Recovery {
+                let safe = advances && self.scoreboard.lost_below() == lost_below;
+                self.reduce(now, delivered, safe);
+            }
             self.wait_for_reordered(now, advances);
+        }
+    }
+
+    /// Linux takes the RTT of what has a SACK, too, and ends the back-off with it; `top`: one past the highest SACK before. And it restarts
+    /// the timer while SACKs come of what left before the first segment that is missing was sent again.
+    fn time_sacked(&mut self, now: Instant, top: u32, advances: bool) {
+        if let Some((seq, sent_at)) = self.timed
+            && self.scoreboard.is_sacked(seq)
+        {
+            self.timed = None;
+            self.rto.end_backoff();
+            self.rto.sample(sent_at, now);
+        }
+        // Never sent again, so that there is no doubt which copy arrived.
+        let found = self.scoreboard.top();
+        if found > top.max(self.resent_below) {
+            self.rto.end_backoff();
+            let (head, sent_before) = self.head_again;
+            if !advances && head == self.snd_una && found <= sent_before {
+                self.restart_timer(now);
+            }
         }
     }
 
@@ -330,13 +371,14 @@ impl TcpSender {
         r.delivered += delivered;
         let (so_far, out) = (f64::from(r.delivered), f64::from(r.out));
         let pipe = f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max));
+        let least = if r.out == 0 { 1.0 } else { 0.0 };
         let more = if pipe > self.ssthresh {
             (so_far * self.ssthresh / r.flight).ceil() - out
         } else {
             let limit = (so_far - out).max(f64::from(delivered)) + f64::from(u32::from(safe));
             limit.min(self.ssthresh - pipe)
         };
-        self.cwnd = (pipe + more.max(0.0)).max(1.0).min(self.params.max_window.as_f64());
+        self.cwnd = (pipe + more.max(least)).max(1.0).min(self.params.max_window.as_f64());
     }
 
     /// The instant [`TcpSender::poll_timer`] named has come.
@@ -349,6 +391,9 @@ impl TcpSender {
             self.reorder_at = Instant::NEVER;
             if self.mode == Mode::Open {
                 self.on_loss(now);
+            }
+            if self.mode == Mode::Recovery {
+                self.reduce(now, 1, false);
             }
         }
         if now >= self.rto_at {
@@ -484,18 +529,24 @@ impl TcpSender {
         self.accounted = now;
     }
 
-    fn on_new_ack(&mut self, now: Instant, next: u32, ece: bool) {
+    fn on_new_ack(&mut self, now: Instant, next: u32, ece: bool, delivered: u32) {
         self.account(now);
         let acked = next - self.snd_una;
         let after_recover = next >= self.recover;
+        // Karn's rule: with Linux's SACK a sample goes on when a segment below is sent again, and counts unless the ACK covers both.
+        let certain = !self.is_linux_sack() || self.snd_una >= self.resent_below;
         self.snd_una = next;
         self.snd_nxt = self.snd_nxt.max(next);
         if let Some((seq, sent_at)) = self.timed
             && next > seq
         {
             self.timed = None;
+            if certain {
+                self.rto.end_backoff();
+                self.rto.sample(sent_at, now);
+            }
+        } else if certain && self.is_linux_sack() && self.rto.is_backed_off() {
             self.rto.end_backoff();
-            self.rto.sample(sent_at, now);
         }
         match self.mode {
             Mode::Recovery if !after_recover && self.params.variant != TcpVariant::Reno => {
@@ -511,7 +562,7 @@ impl TcpSender {
                 }
                 // [RFC 3168 §6.1.2] an ACK with an echo opens nothing.
                 if !ece {
-                    self.open_window();
+                    self.open_window(delivered);
                 }
             }
         }
@@ -570,7 +621,9 @@ impl TcpSender {
             return;
         }
         self.enter_recovery(now);
-        let left = self.flight() * self.remaining();
+        // Linux halves the window, whatever is out.
+        let whole = if self.params.linux { self.cwnd } else { self.flight() };
+        let left = whole * self.remaining();
         self.cut(left);
         self.cwnd = match self.params.variant {
             TcpVariant::Reno => left,
@@ -619,10 +672,22 @@ impl TcpSender {
         if self.is_linux_sack() {
             self.scoreboard.judge(ONE_ABOVE);
         }
-        self.reduction = Reduction { flight: self.flight().max(1.0), ..Reduction::default() };
+        let flight = if self.params.linux { self.cwnd } else { self.flight() };
+        self.reduction = Reduction { flight: flight.max(1.0), ..Reduction::default() };
         self.counted_pipe = i64::from(self.outstanding()) - i64::from(self.params.dup_threshold);
         self.retransmit_now = Some(self.snd_una);
         self.restart_timer(now);
+    }
+
+    /// A segment that was sent in the repair that has just ended is known to be lost: Linux begins the next one at once, and sends nothing again
+    /// that it has sent again already.
+    #[cold]
+    fn recover_again(&mut self, now: Instant) {
+        self.mode = Mode::Recovery;
+        self.counters.fast_retransmits += 1;
+        self.account(now);
+        self.reduction = Reduction { flight: self.cwnd, ..Reduction::default() };
+        self.cut(self.cwnd * self.remaining());
     }
 
     fn on_timeout(&mut self, now: Instant) {
@@ -681,7 +746,7 @@ impl TcpSender {
                 }
             }
         };
-        self.counted_acks = 0.0;
+        self.counted = 0.0;
         self.ssthresh = left.max(2.0);
         self.recover = self.snd_max;
         self.recovered = false;
@@ -695,7 +760,7 @@ impl TcpSender {
         self.inflation = 0.0;
         match self.params.variant {
             TcpVariant::Reno if ece => {}
-            TcpVariant::Reno => self.open_window(),
+            TcpVariant::Reno => self.open_window(1),
             // [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
             TcpVariant::NewReno => self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
             TcpVariant::Sack => {
@@ -706,16 +771,19 @@ impl TcpSender {
         }
     }
 
-    /// [RFC 5681 §3.1]; per ACK.
-    fn open_window(&mut self) {
-        if self.cwnd < self.ssthresh {
-            self.cwnd += 1.0;
-        } else if self.params.linux {
-            self.counted_acks += self.params.increase;
-            if self.counted_acks >= self.cwnd {
-                self.counted_acks = 0.0;
-                self.cwnd += 1.0;
+    /// [RFC 5681 §3.1]; per ACK, with Linux per segment that it tells of.
+    fn open_window(&mut self, delivered: u32) {
+        if self.params.linux {
+            let slow = f64::from(delivered).min((self.ssthresh - self.cwnd).max(0.0));
+            self.cwnd += slow;
+            self.counted += (f64::from(delivered) - slow) * self.params.increase;
+            if self.counted >= self.cwnd && self.cwnd >= self.ssthresh {
+                let more = (self.counted / self.cwnd).floor();
+                self.counted -= more * self.cwnd;
+                self.cwnd += more;
             }
+        } else if self.cwnd < self.ssthresh {
+            self.cwnd += 1.0;
         } else {
             self.cwnd += self.params.increase / self.cwnd;
         }
@@ -757,10 +825,12 @@ impl TcpSender {
         self.counters.sent += 1;
         self.reduction.out += 1;
         self.last_sent = now;
+        let linux = self.is_linux_sack();
         if retransmission {
             self.counters.retransmitted += 1;
             self.scoreboard.on_retransmit(seq);
-            if self.timed.is_some_and(|(timed, _)| timed >= seq) {
+            self.resent_below = self.resent_below.max(seq + 1);
+            if self.timed.is_some_and(|(timed, _)| timed == seq || (timed > seq && !linux)) {
                 self.timed = None; // Karn: its ACK may now be due to this copy
             }
         } else {
@@ -769,12 +839,15 @@ impl TcpSender {
                 self.timed = Some((seq, now));
             }
         }
-        if self.mode != Mode::Open && self.is_linux_sack() {
+        if self.mode != Mode::Open && linux {
             self.scoreboard.note_sent(seq, retransmission);
         }
         self.snd_nxt = self.snd_nxt.max(seq + 1);
         // Linux gives the first segment that is missing a whole timeout each time it is sent.
-        let head_again = retransmission && seq == self.snd_una && self.is_linux_sack();
+        let head_again = retransmission && seq == self.snd_una && linux;
+        if head_again {
+            self.head_again = (seq, self.snd_max);
+        }
         if self.rto_at == Instant::NEVER || head_again {
             self.restart_timer(now);
         }

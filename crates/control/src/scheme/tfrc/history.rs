@@ -129,6 +129,8 @@ pub struct LossEvents {
     params: HistoryParams,
     /// S_C.
     highest: Option<u64>,
+    /// The open interval is counted as ns-2 does.
+    as_ns2: bool,
     /// When the newest packet came.
     newest: Instant,
     /// The interval before the first event, packets.
@@ -148,6 +150,7 @@ impl LossEvents {
         LossEvents {
             params: *params,
             highest: None,
+            as_ns2: false,
             newest: Instant::ZERO,
             first_interval: None,
             holes: VecDeque::new(),
@@ -185,8 +188,9 @@ impl LossEvents {
     /// p, in `(0, 1]`; 0 before the first loss [RFC 5348 §5.4, §5.5].
     pub fn loss_event_rate(&self) -> f64 {
         let Some(open) = &self.live.open else { return 0.0 };
-        // S_C - S_A + 1 [RFC 5348 §5.3]; 1 if nothing higher came yet.
-        let i_0 = (self.highest.unwrap_or(0).max(open.first) - open.first) as f64 + 1.0;
+        // S_C - S_A + 1 [RFC 5348 §5.3]; 1 if nothing higher came yet. In ns-2 the event's own packet belongs to the interval before only.
+        let itself = if self.as_ns2 && self.live.len > 0 { 0.0 } else { 1.0 };
+        let i_0 = (self.highest.unwrap_or(0).max(open.first) - open.first) as f64 + itself;
         let counts = !(self.params.short_packets && open.lasts_at_most_two_rtts(self.newest));
         1.0 / self.live.mean(i_0, counts, &self.params)
     }
@@ -535,10 +539,11 @@ impl Arrivals {
     }
 
     /// A gap is a loss as soon as a later packet comes, and begins one loss event at most, however long it
-    /// is: what ns-2 2.35 does (`numPkts_ 1`, `PreciseLoss_ 1`). To be asked for before the first packet.
+    /// is; and the open interval has one packet fewer: what ns-2 2.35 does (`numPkts_ 1`, `PreciseLoss_ 1`, `est_loss_WALI`). To be asked for before the first packet.
     #[must_use]
-    pub fn as_ns2(self, as_ns2: bool) -> Self {
-        Arrivals { as_ns2, ..self }
+    pub fn as_ns2(mut self, as_ns2: bool) -> Self {
+        (self.as_ns2, self.events.as_ns2) = (as_ns2, as_ns2);
+        self
     }
 
     /// The loss events so far.

@@ -114,6 +114,24 @@ const INCREASE: ParamInfo = ParamInfo {
     doc: "X rises to the equation's rate at once, or, `ns2`, by one packet per RTT in each RTT",
 };
 
+const PACING: ParamInfo = ParamInfo {
+    name: "pacing",
+    symbol: "t_ipi",
+    default: "rfc",
+    allowed: &[Allowed::Words(&["rfc", "ns2"])],
+    doc: "a report moves the packet that waits to leave, or, `ns2`, only those behind it; then each report of slow start and \
+          each expiry of the no-feedback timer lets one leave at once",
+};
+
+const REPORTS: ParamInfo = ParamInfo {
+    name: "reports",
+    symbol: "X_recv",
+    default: "rfc",
+    allowed: &[Allowed::Words(&["rfc", "ns2"])],
+    doc: "`ns2`: a report for each loss event, and another 1.5 R after the last; the no-feedback timer of 2R; X is one packet per R \
+          at least; slow start as in ns-2; only if the receiver measures",
+};
+
 const QS_WAIT: ParamInfo = ParamInfo {
     name: "qs_wait",
     symbol: "",
@@ -155,6 +173,8 @@ pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     FIRST_TIMER,
     W_INIT,
     INCREASE,
+    PACING,
+    REPORTS,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -185,6 +205,8 @@ pub(super) const PARAMS_SP: &[ParamInfo] = &[
     FIRST_TIMER,
     W_INIT,
     INCREASE,
+    PACING,
+    REPORTS,
     QS_WAIT,
     QS_VALIDATION,
     QS_LIMIT,
@@ -219,6 +241,10 @@ pub struct TfrcParams {
     pub rfc3390_window: bool,
     /// X comes up to the equation as in ns-2.
     pub ns2_increase: bool,
+    /// When a packet leaves, so is decided when the next one does, as in ns-2.
+    pub ns2_pacing: bool,
+    /// When reports come, and what they and the lack of them do to X, as in ns-2.
+    pub ns2_reports: bool,
     pub qs_wait: bool,
     pub qs_validation: Until,
     /// The first report after a Quick-Start rate lowers X to X_recv.
@@ -256,6 +282,9 @@ impl TfrcParams {
             first_timer: s.duration("first_timer")?,
             rfc3390_window: s.choice("w_init", &[("rfc", false), ("rfc3390", true)])?,
             ns2_increase: s.choice("increase", &[("rfc", false), ("ns2", true)])?,
+            ns2_pacing: s.choice("pacing", &[("rfc", false), ("ns2", true)])?,
+            ns2_reports: s.choice("reports", &[("rfc", false), ("ns2", true)])?
+                && s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             qs_received: s.choice("qs_limit", &[("twice", false), ("received", true)])?,

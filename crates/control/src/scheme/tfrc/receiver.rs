@@ -45,6 +45,7 @@ pub use crate::feedback::ReceiverParams;
 use crate::feedback::{RateHeader, RateReport};
 use crate::meter::Meter;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Rate};
+use std::collections::VecDeque;
 
 /// R while no packet has carried one [RFC 8085 §3.1.1].
 const INITIAL_RTT: Duration = Duration::from_secs(1);
@@ -104,6 +105,41 @@ pub struct TfrcReceiver {
     reported_p: f64,
     /// The highest X_recv so far, bytes per second.
     most: f64,
+    /// The last report and the packets since, where reports are ns-2's.
+    ns2: Option<Ns2>,
+}
+
+/// The memory of ns-2's receiver (`tcp/tfrc-sink.cc`).
+#[derive(Clone, Debug, Default)]
+struct Ns2 {
+    /// When the last report left, and how many packets have come since.
+    reported: Instant,
+    since: u64,
+    /// When the packets of the last R came.
+    arrivals: VecDeque<Instant>,
+}
+
+impl Ns2 {
+    /// A packet has come; whether it is reported at once, loss or not.
+    fn on_packet(&mut self, now: Instant, r: Duration) -> bool {
+        self.since += 1;
+        self.arrivals.push_back(now);
+        while self.arrivals.front().is_some_and(|at| *at + r <= now) {
+            self.arrivals.pop_front();
+        }
+        now.since(self.reported) >= r
+    }
+
+    /// X_recv in packets per second: what came since the last report, if that is an R ago, or in the R before the last packet; one
+    /// where nothing came.
+    fn x_recv(&self, now: Instant, r: Duration) -> f64 {
+        let since = now.since(self.reported);
+        match (since >= r, self.since) {
+            (true, 0) => 1.0,
+            (true, n) => n as f64 / since.as_secs_f64(),
+            (false, _) => self.arrivals.len() as f64 / r.as_secs_f64(),
+        }
+    }
 }
 
 impl TfrcReceiver {
@@ -126,6 +162,7 @@ impl TfrcReceiver {
             due: Instant::NEVER,
             reported_p: 0.0,
             most: 0.0,
+            ns2: params.reports_as_ns2.then(Ns2::default),
         }
     }
 
@@ -143,6 +180,7 @@ impl TfrcReceiver {
         if heard == Heard::Known {
             return;
         }
+        let is_due = self.ns2.as_mut().is_some_and(|ns2| ns2.on_packet(now, r));
         self.packets += 1;
         self.bytes = self.bytes.saturating_add(arrival.size.get());
         if self.first.is_none() {
@@ -166,9 +204,9 @@ impl TfrcReceiver {
             self.begin_history(now);
         }
         let at_once = match heard {
-            Heard::LossEvent => self.loss_event_rate() > self.reported_p,
+            Heard::LossEvent => self.ns2.is_some() || self.loss_event_rate() > self.reported_p,
             Heard::Repaired => true,
-            Heard::New | Heard::Known => false,
+            Heard::New | Heard::Known => is_due,
         };
         let due = if at_once || self.r.is_none() { now } else { self.timer.max(now) };
         self.due = self.due.min(due);
@@ -192,6 +230,14 @@ impl TfrcReceiver {
         self.period = self.r.unwrap_or(INITIAL_RTT);
         self.timer = now + self.period;
         self.due = Instant::NEVER;
+        if let Some(ns2) = &mut self.ns2 {
+            (ns2.reported, ns2.since) = (now, 0);
+            if let Some(r) = self.r {
+                self.timer = now + r * 3 / 2;
+                // One that was made when a packet came is followed by another.
+                self.due = if newest.arrived == now { self.timer } else { Instant::NEVER };
+            }
+        }
         Some(RateReport {
             echoed: newest.sent_at,
             delay: now.since(newest.arrived),
@@ -209,6 +255,9 @@ impl TfrcReceiver {
     /// X_recv, bytes per second [RFC 5348 §6.2]: 0 at the first packet, then one packet per RTT or more.
     fn x_recv(&self, now: Instant) -> f64 {
         let (Some((began, first)), Some(newest)) = (self.first, self.newest) else { return 0.0 };
+        if let (Some(ns2), Some(r)) = (&self.ns2, self.r) {
+            return ns2.x_recv(now, r) * newest.size.as_f64();
+        }
         if self.packets == 1 {
             return 0.0;
         }
@@ -222,7 +271,9 @@ impl TfrcReceiver {
 
     /// The first loss interval: what gives X_target by the equation [RFC 5348 §6.3.1].
     fn begin_history(&mut self, now: Instant) {
-        let target = self.most.max(self.x_recv(now));
+        // ns-2 goes by what came last.
+        let highest = if self.ns2.is_some() { 0.0 } else { self.most };
+        let target = highest.max(self.x_recv(now));
         let mean = self.bytes as f64 / self.packets as f64;
         let (segment, share) = match self.params.small_packets {
             None => (mean, 1.0),

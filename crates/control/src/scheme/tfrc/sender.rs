@@ -107,6 +107,8 @@ pub(crate) struct SenderParams {
     pub(crate) rfc3390_window: bool,
     /// X comes up to the equation as in ns-2: a packet per R, in each R.
     pub(crate) ns2_increase: bool,
+    /// Reports, and the lack of them, set X as in ns-2.
+    pub(crate) ns2_reports: bool,
     /// The largest segment, bytes: W_init is made of it.
     pub(crate) mss: f64,
     /// The flow's limits, bytes per second.
@@ -145,6 +147,8 @@ pub(crate) struct Sender {
     avoiding: bool,
     /// A report has come.
     heard: bool,
+    /// Reports and expiries so far: ns-2's `round_id`.
+    rounds: u64,
     /// X is a rate that routers approved: no report changes it.
     approved: bool,
     /// The report that comes next is the first to change X after an approved rate.
@@ -178,6 +182,7 @@ impl Sender {
             changed: None,
             avoiding: false,
             heard: false,
+            rounds: 0,
             approved: false,
             approved_before: false,
             down_to_received: false,
@@ -272,7 +277,7 @@ impl Sender {
         self.set_rtt(rtt);
         if self.params.rfc == Rfc::Rfc5348 {
             self.begin(now);
-            self.rto = self.max_4r_2sx();
+            self.rto = self.expiry();
         }
     }
 
@@ -281,11 +286,12 @@ impl Sender {
         let first = !self.heard;
         let had_rtt = self.r.is_some();
         self.heard = true;
+        self.rounds += 1;
         // 1) and 2)
         let sample_s = f.r_sample.as_secs_f64();
         self.set_rtt(if first { f.r_sample } else { seconds(Q * self.r_s + (1.0 - Q) * sample_s) });
         // 3)
-        self.rto = self.max_4r_2sx();
+        self.rto = self.expiry();
         // 4)
         if let Some(t_rto) = f.t_rto {
             self.set_timeout(t_rto);
@@ -309,7 +315,9 @@ impl Sender {
                     let limit = self.limit_after_approval(2.0 * f.x_recv, f.x_recv);
                     self.update_x(now, limit);
                 }
-                self.rto = self.max_4r_2sx();
+                if !self.params.ns2_reports {
+                    self.rto = self.expiry();
+                }
             }
         }
         if !self.approved {
@@ -343,9 +351,15 @@ impl Sender {
 
     /// The end of step 4: congestion avoidance by the equation, or slow start.
     fn update_x(&mut self, now: Instant, limit: f64) {
+        let least = if self.params.ns2_reports { self.s / self.r_s } else { 0.0 };
+        if self.params.ns2_reports && self.p == 0.0 {
+            return self.slow_start_as_ns2(now, limit, least);
+        }
         if self.p > 0.0 {
             let x_bps = self.x_bps();
             let risen = self.risen(now);
+            // In ns-2 the loss that ends slow start leaves what the equation has, whatever was received.
+            let limit = if self.params.ns2_reports && !self.avoiding { f64::INFINITY } else { limit.max(least) };
             if self.params.ns2_increase && self.avoiding && x_bps.min(limit) > risen {
                 return self.set_x(risen.max(self.floor()), "a packet per RTT more");
             }
@@ -356,6 +370,26 @@ impl Sender {
             self.set_x((2.0 * self.x).min(limit).max(self.initial_rate()), reason);
             self.tld = Some(now);
         }
+    }
+
+    /// ns-2's `slowstart`: W_init/R until the third report or expiry; then X is doubled once per R, to twice what was received at most, and
+    /// halved where it is more than that.
+    fn slow_start_as_ns2(&mut self, now: Instant, limit: f64, least: f64) {
+        let is_due = self.tld.is_none_or(|tld| self.r.is_some_and(|r| now.since(tld) > r));
+        let (x, reason) = if self.rounds <= 2 {
+            (self.x.max(self.initial_rate()), "first RTT")
+        } else if self.x < limit && is_due {
+            (
+                (2.0 * self.x).min(limit).max(least),
+                if limit < 2.0 * self.x { "twice what was received" } else { "doubled" },
+            )
+        } else if self.x > limit {
+            (limit / 2.0, "what was received")
+        } else {
+            return;
+        };
+        self.set_x(x, reason);
+        self.tld = Some(now);
     }
 
     /// X and a packet per RTT for each RTT since X was set, two packets at most.
@@ -376,13 +410,15 @@ impl Sender {
     /// [RFC 5348 §4.4].
     pub(crate) fn on_timer(&mut self, now: Instant, idle: bool) {
         let before = self.x;
+        self.rounds += 1;
         match self.params.rfc {
+            _ if self.params.ns2_reports && !idle => self.set_x((self.x / 2.0).max(self.floor()), "no feedback"),
             Rfc::Rfc5348 => self.expire(now, idle),
             Rfc::Rfc3448 => self.expire_3448(now, idle),
         }
         // Both RFCs' arithmetic can raise X that has not come up to the equation, or to what was received, yet.
         self.x = self.x.min(before);
-        self.rto = self.max_4r_2sx();
+        self.rto = self.expiry();
     }
 
     // --- Quick-Start [RFC 5634 §3.2] -------------------------------------------------------------
@@ -398,7 +434,7 @@ impl Sender {
         }
         self.approved = true;
         self.set_x(x, "Quick-Start");
-        self.rto = self.max_4r_2sx();
+        self.rto = self.expiry();
     }
 
     /// The approved rate is no longer to be used: the next report computes X anew.
@@ -417,7 +453,7 @@ impl Sender {
     /// X goes back to `x`.
     pub(crate) fn fall_back(&mut self, x: f64, reason: &'static str) {
         self.set_x(x, reason);
-        self.rto = self.max_4r_2sx();
+        self.rto = self.expiry();
     }
 
     // --- the no-feedback timer -------------------------------------------------------------------
@@ -501,9 +537,10 @@ impl Sender {
         self.reason = reason;
     }
 
-    /// max(4R, 2s/X).
-    fn max_4r_2sx(&self) -> Duration {
-        seconds((4.0 * self.r_s).max(2.0 * self.s / self.x))
+    /// max(4R, 2s/X); in ns-2 2R, not four.
+    fn expiry(&self) -> Duration {
+        let rounds = if self.params.ns2_reports { 2.0 } else { 4.0 };
+        seconds((rounds * self.r_s).max(2.0 * self.s / self.x))
     }
 }
 

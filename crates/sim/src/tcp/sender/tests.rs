@@ -335,20 +335,117 @@ fn ssthresh_is_whole_with_linux_and_ns2() {
 #[test]
 fn linuxs_sack_recovery_sends_in_proportion_to_what_arrives() {
     // Of 14..30, sent at 300 ms, every second one is lost from 14 on; 15, 17, ... 29 arrive, and eight ACKs come at 400 ms. The
-    // first two let out 30 and 31 (limited transmit). The third begins the recovery: flight 16, ssthresh 8, and 14 goes again.
-    // Holes below the highest SACK are lost. n of the ACKs that follow let out ceil(8 n / 16) in all while the pipe is above
-    // ssthresh, and 14 was that one: nothing at 21 (pipe 24 to 31 and others: 11) and 23 (9). At 25 the pipe is 7 (26 to 31, 14):
-    // 16 fills it up to ssthresh. At 27 it is 6 (28 to 31, 14, 16): 18 and 20. At 29 it is 6 (30, 31, and four), and five arrived
-    // for four sent: 22.
+    // first two let out 30 and 31 (limited transmit). The third begins the recovery: window 16, ssthresh 8, and 14 goes again.
+    // Holes below the highest SACK are lost. n ACKs, the third of them counted, let out ceil(8 n / 16) in all while the pipe is above
+    // ssthresh, and 14 was that one: nothing at 21 (n = 2, pipe 22 to 31 and 14: 11), and 16 at 23 (n = 3, pipe 9). At 25 the pipe is
+    // 8 (26 to 31, 14, 16): nothing. At 27 it is 6 (28 to 31, 14, 16): 18 and 20. At 29 it is 6 (30, 31, and four), and six arrived
+    // for four sent: 22 and 24.
     let losses: Vec<(u32, u32)> = (14..30).step_by(2).map(|seq| (seq, 0)).collect();
     let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
     p.run_until(400);
     assert_eq!(p.tx.phase(), TcpPhase::Recovery);
     let at_400: Vec<(u32, bool)> = p.sent.iter().filter(|s| s.0 == 400).map(|s| (s.1, s.2)).collect();
-    assert_eq!(at_400, [(30, false), (31, false), (14, true), (16, true), (18, true), (20, true), (22, true)]);
+    assert_eq!(
+        at_400,
+        [(30, false), (31, false), (14, true), (16, true), (18, true), (20, true), (22, true), (24, true)]
+    );
     p.run_until(1_500);
     assert_eq!((p.tx.counters().timeouts, p.tx.counters().fast_retransmits), (0, 1));
     assert!(p.rx.in_order() > 32);
+}
+
+/// A sender of Linux's SACK with a window of four, which has sent 0 to 3 at 0 ms.
+fn four_out() -> TcpSender {
+    let params = TcpParams {
+        linux: true,
+        initial_window: Packets::new(4),
+        initial_ssthresh: Some(Packets::new(4)),
+        ..exact(TcpVariant::Sack)
+    };
+    let mut tx = TcpSender::new(params, RandomStream::named(1, "test.jitter"));
+    tx.on_data(Instant::ZERO, u32::MAX);
+    assert_eq!(all(&mut tx, 0), [0, 1, 2, 3]);
+    tx
+}
+
+/// The segments that leave now.
+fn all(tx: &mut TcpSender, ms: u64) -> Vec<u32> {
+    std::iter::from_fn(|| tx.poll_transmit(at(ms)).map(|s| s.seq)).collect()
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+/// An ACK of all below `next`, and of `sacked`.
+fn hears(tx: &mut TcpSender, ms: u64, next: u32, sacked: std::ops::Range<u32>) {
+    let mut ack = TcpAck { next, ..TcpAck::default() };
+    ack.sack[0] = Range { start: sacked.start, end: sacked.end };
+    tx.on_ack(at(ms), &ack);
+}
+
+#[test]
+fn linux_counts_the_ack_that_ends_a_recovery() {
+    let mut tx = four_out();
+    for end in 2..=4 {
+        hears(&mut tx, 100, 0, 1..end);
+        all(&mut tx, 100);
+    }
+    assert_eq!((tx.phase(), tx.ssthresh(), tx.snd_max), (TcpPhase::Recovery, 2.0, 6));
+    hears(&mut tx, 200, 6, 0..0);
+    // 0, 4 and 5 are new to it: three segments at a window of two.
+    assert_eq!((tx.phase(), tx.cwnd(), tx.counted), (TcpPhase::CongestionAvoidance, 3.0, 1.0));
+}
+
+#[test]
+fn linux_restarts_the_timer_with_sacks_of_what_left_before_the_first_segment_was_sent_again() {
+    let mut tx = four_out();
+    for end in 2..=4 {
+        hears(&mut tx, 100, 0, 1..end);
+        all(&mut tx, 100);
+    }
+    // 4 and 5 left before 0 left again, 6 after it. No RTT is known, so that the timeout is 3 s.
+    let timer = |tx: &TcpSender| tx.poll_timer().as_nanos() / 1_000_000;
+    assert_eq!(timer(&tx), 3_100);
+    hears(&mut tx, 190, 0, 1..5);
+    assert_eq!(timer(&tx), 3_190);
+    hears(&mut tx, 200, 0, 1..6);
+    assert_eq!(timer(&tx), 3_200);
+    assert!(all(&mut tx, 200).contains(&6));
+    hears(&mut tx, 300, 0, 1..7);
+    assert_eq!(timer(&tx), 3_200);
+}
+
+#[test]
+fn linux_ends_the_back_off_with_a_sack_of_what_was_never_sent_again() {
+    let params = TcpParams { linux: true, ..exact(TcpVariant::Sack) };
+    let mut tx = TcpSender::new(params, RandomStream::named(1, "test.jitter"));
+    tx.on_data(Instant::ZERO, u32::MAX);
+    assert_eq!(all(&mut tx, 0), [0, 1]);
+    hears(&mut tx, 100, 1, 0..0);
+    assert_eq!(all(&mut tx, 100), [2, 3]);
+    tx.on_timer(at(400));
+    assert_eq!((all(&mut tx, 400), tx.rto().as_millis()), (vec![1], 600));
+    // The ACKs of what was sent again are no samples.
+    hears(&mut tx, 500, 2, 0..0);
+    assert_eq!((all(&mut tx, 500), tx.rto().as_millis()), (vec![2, 3], 600));
+    hears(&mut tx, 600, 3, 0..0);
+    assert_eq!(tx.rto().as_millis(), 600);
+    assert!(all(&mut tx, 600).contains(&4));
+    hears(&mut tx, 700, 3, 4..5);
+    assert_eq!(tx.rto().as_millis(), 300);
+}
+
+#[test]
+fn linux_begins_the_next_recovery_at_once_where_a_loss_is_known_and_sends_nothing_twice() {
+    // 14 is lost twice, so that its recovery lasts two rounds; 33, sent in the first of them, is lost, found by the SACK of 34, and sent
+    // again in the second. When 14 has come, at 600 ms, 33 is still missing.
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &[(14, 0), (14, 1), (33, 0)]);
+    p.run_until(590);
+    assert_eq!((p.tx.phase(), p.tx.counters().fast_retransmits, p.tx.ssthresh()), (TcpPhase::Recovery, 1, 8.0));
+    p.run_until(1_500);
+    assert_eq!((p.tx.counters().fast_retransmits, p.tx.counters().timeouts, p.tx.ssthresh()), (2, 0, 4.0));
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 14), (500, 33)]);
 }
 
 #[test]

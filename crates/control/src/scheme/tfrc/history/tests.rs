@@ -554,3 +554,19 @@ fn as_ns2_a_gap_is_one_event_at_once() {
     assert_eq!(heard(true), [(14, 1)]);
     assert_eq!(heard(false), [(16, 2)]);
 }
+
+/// Packets 10 and 20 are lost: I_1 = 10, I_2 = 1 as given. 15 packets behind 20, with itself 16; I_2 makes room: (15 + 10)/2 and (16 + 10)/2.
+#[test]
+fn as_ns2_the_open_interval_begins_behind_its_first_packet() {
+    let p = |as_ns2, last: u64| {
+        let mut arrivals = Arrivals::new(&PLAIN).as_ns2(as_ns2);
+        for seq in (0..=last + 2).filter(|seq| ![10, 20].contains(seq)) {
+            arrivals.on_packet(seq, ms(200 * seq), R, false);
+            if seq == 13 {
+                arrivals.set_first_interval(1.0);
+            }
+        }
+        1.0 / arrivals.events().loss_event_rate()
+    };
+    assert_eq!((p(true, 33), p(false, 33)), (12.5, 13.0));
+}

@@ -348,3 +348,23 @@ fn whatever_a_header_says_a_report_is_sane_and_memory_bounded() {
     }
     assert!(rig.reports.len() > 100);
 }
+
+/// One packet each, R = 100 ms. The report of a packet is followed by another 1.5 R later, by which X_recv is a packet per second if
+/// nothing came; the report that the timer brings is not. A packet within R of a report waits for the timer, unless it tells of a loss.
+#[test]
+fn as_ns2_reports_are_repeated_and_say_a_packet_per_second_where_nothing_came() {
+    let params = ReceiverParams { as_ns2: true, reports_as_ns2: true, ..ReceiverParams::default() };
+    let mut rig = Rig { receiver: TfrcReceiver::new(params), ..Rig::new() };
+    rig.packet(0, 1_000);
+    rig.packet(1, 1_400);
+    rig.packet(2, 1_450);
+    rig.packet(4, 1_560);
+    rig.wait(ms(3_000));
+    assert_eq!(rig.times(), [1_000, 1_150, 1_400, 1_550, 1_560, 1_710]);
+    let received = |n: usize| rig.reports[n].1.received_rate.as_packets_per_second(SIZE);
+    // 1 in 250 ms, 1 in 150 ms, 1 in the R before.
+    for (n, wanted) in [(1, 1.0), (2, 4.0), (3, 1.0 / 0.15), (4, 10.0), (5, 1.0)] {
+        assert!((received(n) - wanted).abs() < 1e-9, "{n}: {} for {wanted}", received(n));
+    }
+    assert_eq!((rig.reports[1].1.echoed, rig.reports[1].1.delay), (rig.reports[0].1.echoed, ms(150).since(ms(0))));
+}

@@ -22,6 +22,7 @@ fn params(rfc: Rfc, equation: Equation) -> SenderParams {
         first_timer,
         rfc3390_window: false,
         ns2_increase: false,
+        ns2_reports: false,
         mss: S,
         min: 1e-3,
         max: 1e9,
@@ -667,4 +668,34 @@ fn the_timeout_in_the_equation_may_be_given() {
         t.on_feedback(at(200), &Feedback { t_rto: Some(ms(300)), ..report(1e6, 0.2) });
         assert!((t.x() / 9_804.7 - 1.0).abs() < 1e-4, "{t_rto:?}: {}", t.x());
     }
+}
+
+/// s/R is 14,600, W_init/R 43,800. Slow start: two rounds at W_init/R, doubled once per R, halved from twice what was received; the loss that
+/// ends it leaves what the equation has. Then twice what was received, a packet per R at least; the timer is 2R or two packets' time.
+#[test]
+fn as_ns2_reports_and_the_timer_set_x() {
+    let mut params = params(Rfc::Rfc3448, Equation::Complex);
+    (params.ns2_reports, params.rfc3390_window) = (true, true);
+    let mut t = Sender::new(params, S);
+    t.start(at(0), None);
+    for (ms, x_recv, x) in [
+        (0, 0.0, 43_800.0),
+        (50, 1e9, 43_800.0),
+        (160, 1e9, 87_600.0),
+        (200, 1e9, 87_600.0), // not an R later
+        (300, 20_000.0, 20_000.0),
+        (410, 15_000.0, 30_000.0),
+    ] {
+        t.on_feedback(at(ms), &report(x_recv, 0.0));
+        assert_near!(t.x(), x);
+    }
+    t.on_feedback(at(500), &report(1_000.0, 0.01));
+    assert_near!(t.x(), t.x_bps());
+    assert!(t.x() > 100_000.0, "{}", t.x());
+    t.on_feedback(at(600), &report(1_000.0, 0.01));
+    assert_near!(t.x(), 14_600.0);
+    assert_eq!(t.timer(), ms(200));
+    t.on_timer(at(800), false);
+    assert_near!(t.x(), 7_300.0);
+    assert_eq!(t.timer(), ms(400));
 }

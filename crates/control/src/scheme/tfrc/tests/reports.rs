@@ -10,7 +10,11 @@ fn report(echoed: Instant, delay: Duration, x_recv: f64, p: f64) -> RateReport {
 
 /// 60 s measured by an honest receiver at 1 in 200; all feedback under way is dropped.
 fn steady() -> Run {
-    let mut run = Run::started(&[("measured_by", "receiver")], RTT);
+    steady_with(&[("measured_by", "receiver")])
+}
+
+fn steady_with(settings: &[(&str, &str)]) -> Run {
+    let mut run = Run::started(settings, RTT);
     run.run(at(20.0), |p| p.seq % 200 != 199);
     (run.there, run.back, run.receiver) = (BTreeMap::new(), BTreeMap::new(), None);
     assert_eq!(run.flow.counters().bad, IgnoredFeedback::default());
@@ -85,7 +89,13 @@ fn the_receivers_settings_are_the_senders() {
     assert_eq!(of("tfrc", &[]), ReceiverParams::default());
     let settings = [("equation", "simple"), ("discounting", "on"), ("header", "36"), ("losses", "ns2")];
     let discounting = Discounting::ToQuarter;
-    let wanted = ReceiverParams { equation: Equation::Simple, discounting, small_packets: Some(36.0), as_ns2: true };
+    let wanted = ReceiverParams {
+        equation: Equation::Simple,
+        discounting,
+        small_packets: Some(36.0),
+        as_ns2: true,
+        ..ReceiverParams::default()
+    };
     assert_eq!(of("tfrc-sp", &settings), wanted);
 }
 
@@ -182,4 +192,57 @@ fn a_flood_of_true_reports_costs_one_step_each() {
     assert_eq!(run.p(), 0.019);
     // The reports acknowledge no packet, but they settle the packets that they cover: none is in flight.
     assert_eq!(run.flow.flight().0, 0);
+}
+
+/// X falls from 166 packets/s to what the equation has at 1 in 50. By the RFC the packet that waits leaves later, too; in ns-2 its time
+/// was set when the one before it left, and only the next gap is a new one.
+#[test]
+fn as_ns2_a_report_moves_only_the_packets_behind_the_one_that_waits() {
+    for (pacing, moves) in [("rfc", true), ("ns2", false)] {
+        let mut run = steady_with(&[("measured_by", "receiver"), ("smoothing", "off"), ("pacing", pacing)]);
+        let waits_until = run.tfrc().next();
+        let low = report(last(&run, 1), Duration::ZERO, run.x(), 0.02);
+        tell(&mut run.flow, run.now, Message::Measured(&low));
+        assert!(run.x() < 100.0, "{}", run.x());
+        assert_eq!(run.tfrc().next() > waits_until, moves, "{pacing}");
+        let leaves = run.tfrc().next();
+        run.run(leaves + Duration::from_nanos(1), |_| false);
+        assert_eq!(last(&run, 0), leaves, "{pacing}");
+        let gap = run.tfrc().next().since(leaves).as_secs_f64();
+        assert!((gap * run.x() - 1.0).abs() < 1e-6, "{pacing}: {gap}");
+    }
+}
+
+/// The path is dead: in ns-2 a packet leaves as the timer expires, the next 1/X later.
+#[test]
+fn as_ns2_a_packet_leaves_when_the_no_feedback_timer_expires() {
+    for (pacing, leaves) in [("rfc", false), ("ns2", true)] {
+        let mut run = steady_with(&[("measured_by", "receiver"), ("smoothing", "off"), ("pacing", pacing)]);
+        let expiry = run.tfrc().no_feedback;
+        run.run(expiry + Duration::from_nanos(1), |_| false);
+        assert_eq!(last(&run, 0) == expiry, leaves, "{pacing}");
+        let gap = run.tfrc().next().since(last(&run, 0)).as_secs_f64();
+        assert!((gap * run.x() - 1.0).abs() < 1e-6, "{pacing}: {gap}");
+    }
+}
+
+/// In slow start each report lets a packet leave: the second packet would wait for a second, the third for a quarter of an RTT.
+#[test]
+fn as_ns2_a_packet_leaves_with_each_report_of_slow_start() {
+    let mut run = Run::new(&[("measured_by", "receiver"), ("pacing", "ns2")], ms(110));
+    run.flow.start(Instant::ZERO, None);
+    run.run(at(0.14), |_| true);
+    assert_eq!(run.sent.iter().map(|p| p.at).collect::<Vec<_>>(), [at(0.0), at(0.11), at(0.1375)]);
+}
+
+/// Every third packet is lost, and less than a packet per RTT leaves: ns-2's receiver reports a packet again 1.5 R later, and is believed.
+#[test]
+fn as_ns2_a_packet_may_be_reported_twice() {
+    let repeated = |reports| {
+        let mut run = Run::started(&[("measured_by", "receiver"), ("losses", "ns2"), ("reports", reports)], RTT);
+        run.run(at(30.0), |p| p.seq % 3 != 2);
+        assert_eq!(run.flow.counters().bad, IgnoredFeedback::default(), "{reports}");
+        run.heard.windows(2).filter(|pair| pair[0].echoed == pair[1].echoed).count()
+    };
+    assert!(repeated("ns2") > 20 && repeated("rfc") == 0, "{}", repeated("ns2"));
 }
