@@ -198,7 +198,7 @@ pub(super) struct Pair {
 }
 
 /// TFRC as ns-2 has it, in which the paper ran it: TCP's timeout in the equation instead of 4R, a gap is a loss at once,
-/// X rises by a packet per RTT, the history is discounted to half at least (`docs/controllers/tfrc.md`).
+/// X rises by a packet per RTT, the history is discounted to half at least, reports are repeated (`docs/controllers/tfrc.md`).
 pub(super) const PAIRS: [Pair; 2] = [
     Pair { original: CRP, modified: MRP, extra: false },
     Pair {
@@ -206,13 +206,13 @@ pub(super) const PAIRS: [Pair; 2] = [
             "tfrc",
             "tfrc",
             "TFRC",
-            "tfrc:measured_by=receiver,discounting=ns2,increase=ns2,rfc=3448,t_rto=tcp,losses=ns2,equation=complex",
+            "tfrc:measured_by=receiver,discounting=ns2,increase=ns2,pacing=ns2,reports=ns2,rfc=3448,t_rto=tcp,losses=ns2,equation=complex",
         ),
         modified: scheme(
             "tfrc-modified",
             "tfrc-modified",
             "modified TFRC",
-            "tfrc:measured_by=receiver,discounting=ns2,increase=ns2,rfc=3448,t_rto=tcp,losses=ns2,equation=modified",
+            "tfrc:measured_by=receiver,discounting=ns2,increase=ns2,pacing=ns2,reports=ns2,rfc=3448,t_rto=tcp,losses=ns2,equation=modified",
         ),
         extra: true,
     },
