@@ -10,7 +10,7 @@
 //!
 //! The order is total and explicit: by time, and of one instant by target, lowest first. When an entry was made, where it lies and how wide a
 //! slot is make no difference, so that nobody changes results by needing an event less. Of targets that have [`EventSet::DRAWN`] the kind
-//! (their highest four bits) comes first, and the rest is mixed with the time: were it always the lowest number, of two links
+//! (their highest four bits) comes first, and then a number made of the time and the target: were it always the lowest target, of several links
 //! whose packets meet again and again in a queue one would always be in front.
 //! `examples/event_set.rs` compares it with a plain heap.
 
@@ -68,19 +68,21 @@ impl Entry {
     }
 }
 
-/// The place of a target among those of one instant.
-fn rank(at: u64, target: u32) -> u32 {
+/// The place of a target among those of one instant: its kind, for those that are drawn a number made of time and target, and the target.
+fn rank(at: u64, target: u32) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    if target & EventSet::DRAWN == 0 {
-        return target;
-    }
-    let mixed = at.wrapping_mul(ODD);
-    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(ODD);
-    target ^ (mixed >> (32 + KIND_BITS)) as u32
+    let (kind, index) = (target >> EventSet::INDEX_BITS, u64::from(target & ((1 << EventSet::INDEX_BITS) - 1)));
+    let drawn = if target & EventSet::DRAWN == 0 { 0 } else { mixed(at ^ index.wrapping_mul(ODD)) >> 32 };
+    (u64::from(kind) << 32 | drawn) << EventSet::INDEX_BITS | index
 }
 
-/// Bits of a target's kind, its highest.
-const KIND_BITS: u32 = 4;
+/// A number of which each bit depends on all of that one: the last step of SplitMix64 [Steele, Lea and Flood 2014].
+fn mixed(mut number: u64) -> u64 {
+    for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
+        number = (number ^ (number >> shift)).wrapping_mul(factor);
+    }
+    number ^ (number >> 31)
+}
 
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
@@ -142,6 +144,9 @@ impl Default for EventSet {
 impl EventSet {
     /// So many of the next events are known after [`EventSet::take_ahead`], if as many come soon.
     pub const AHEAD: u32 = 8;
+
+    /// The bits of a target behind its kind.
+    pub const INDEX_BITS: u32 = 28;
 
     /// The bit of targets whose order among those of their kind changes from instant to instant.
     pub const DRAWN: u32 = 1 << 31;
@@ -569,24 +574,40 @@ mod tests {
         }
     }
 
-    /// Of 1,000 instants, each a millisecond after the last, either of two comes first in 500, give or take five standard deviations of 16.
+    /// Of 3,000 instants, each a millisecond after the last, any of n comes first in a n-th, give or take five standard deviations.
     #[test]
-    fn of_two_drawn_targets_of_a_kind_neither_is_favoured_and_kinds_keep_their_order() {
-        let drawn = |kind: u32, index: u32| EventSet::DRAWN | kind << (32 - KIND_BITS) | index;
-        for (one, other) in [(0, 1), (1, 2), (6, 7), (3, 300), (70_000, 70_001)] {
-            let first = (0..1_000_u64).filter(|n| {
-                let at = n * 1_000_000;
+    fn of_drawn_targets_of_a_kind_none_is_favoured_and_kinds_keep_their_order() {
+        let drawn = |kind: u32, index: u32| EventSet::DRAWN | kind << EventSet::INDEX_BITS | index;
+        let sets: [&[u32]; 8] = [
+            &[0, 1],
+            &[1, 2],
+            &[6, 7],
+            &[3, 300],
+            &[70_000, 70_001],
+            &[2, 3, 4],
+            &[0, 1, 2, 3, 4],
+            &[7, 8, 9, 10, 11, 12],
+        ];
+        for indices in sets {
+            let mut first = vec![0; indices.len()];
+            let instants = 3_000;
+            for n in 0..instants {
                 let mut set = EventSet::default();
-                for target in [drawn(1, one), drawn(0, other), drawn(0, one), 5] {
-                    set.push(Instant::from_nanos(at), target);
+                let targets = indices.iter().map(|index| drawn(0, *index));
+                for target in [drawn(1, indices[0])].into_iter().chain(targets).chain([5]) {
+                    set.push(Instant::from_nanos(n * 1_000_000), target);
                 }
                 let order: Vec<_> =
                     std::iter::from_fn(|| pop(&mut set, EventSet::take)).map(|(_, target)| target).collect();
-                assert_eq!((order[0], order[3]), (5, drawn(1, one)));
-                order[1] == drawn(0, one)
-            });
-            let first = first.count();
-            assert!((420..=580).contains(&first), "{one} before {other} at {first} of 1,000");
+                assert_eq!((order[0], order.last()), (5, Some(&drawn(1, indices[0]))));
+                first[indices.iter().position(|index| order[1] == drawn(0, *index)).unwrap()] += 1;
+            }
+            let (instants, share) = (instants as f64, 1.0 / indices.len() as f64);
+            let most_off = 5.0 * (instants * share * (1.0 - share)).sqrt();
+            assert!(
+                first.iter().all(|n| (f64::from(*n) - share * instants).abs() < most_off),
+                "{indices:?}: {first:?}"
+            );
         }
     }
 

@@ -173,7 +173,7 @@ const MEDIUM: u32 = 8;
 const SENDER: u32 = 9;
 const SENDER_SOON: u32 = 10;
 const RECEIVER: u32 = 11;
-const KIND_SHIFT: u32 = 28;
+const KIND_SHIFT: u32 = EventSet::INDEX_BITS;
 const _: () = assert!(MEDIUM << KIND_SHIFT == EventSet::DRAWN);
 
 /// An entry's target.
@@ -206,17 +206,30 @@ impl Network {
         self.advance_some(to, u64::MAX);
     }
 
-    /// As [`Network::advance`], but after about `work` events and packet-hops it is enough: true if
-    /// everything due by `to` has happened. So a caller can listen to Ctrl-C however much happens at
+    /// As [`Network::advance`], but after about `work` events and packet-hops it is enough, and what is on the way into flows' own links
+    /// behind shared ones: true if everything due by `to` has happened. So a caller can listen to Ctrl-C however much happens at
     /// one instant.
     pub fn advance_some(&mut self, to: Instant, work: u64) -> bool {
+        if self.run_until(to, work) {
+            return true;
+        }
+        let ahead = self.brought_until();
+        if ahead > self.now {
+            self.run_until(ahead, u64::MAX);
+        } else {
+            self.end_early();
+        }
+        ahead >= to
+    }
+
+    fn run_until(&mut self, to: Instant, work: u64) -> bool {
         self.until = to;
         self.set_early_until();
         // Two loops, so that a run of few flows has no instruction of the other.
         if self.looks_ahead { self.loop_until::<true>(to, work) } else { self.loop_until::<false>(to, work) }
     }
 
-    /// [`Network::advance_some`], with or without looking at the next events before they come.
+    /// [`Network::run_until`], with or without looking at the next events before they come.
     #[inline(always)]
     fn loop_until<const AHEAD: bool>(&mut self, to: Instant, work: u64) -> bool {
         // One event may move a whole window of packets that come out at the same time.

@@ -337,3 +337,24 @@ fn a_run_in_pieces_shows_the_same_counts_after_each_and_the_same_report() {
         assert!(text[0] == text[1] && text[1] == text[2], "seed {seed}");
     }
 }
+
+/// Stopped after any number of events, between two instants: the report is that of a run with an event for each exit up to then.
+#[test]
+fn a_run_that_is_left_early_reports_what_has_happened() {
+    let mut left = 0;
+    for seed in 2 * RUNS..4 * RUNS {
+        // Under a capture nothing is brought early.
+        let config = SimConfig { pcap: false, ..dumbbell(seed) };
+        let mut random = RandomStream::named(seed, "left");
+        let [mut short, mut stepwise] = [Network::new(&config), Network::stepwise(&config)].map(Result::unwrap);
+        let all = short.advance_some(Instant::ZERO + config.duration, 1_000 + random.below(20_000));
+        if all || short.next() <= short.now() {
+            continue;
+        }
+        left += 1;
+        stepwise.advance(short.now());
+        let [short, stepwise] = [short, stepwise].map(|network| text(&network.into_report()));
+        assert!(short == stepwise, "seed {seed}");
+    }
+    assert!(left > RUNS / 2, "{left} runs were left early");
+}

@@ -247,6 +247,12 @@ impl<T: Datagram> PlainLink<T> {
         self.next_exit = next.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure()));
     }
 
+    /// When the last packet comes out that was handed on and is inside; `None` if none is.
+    pub fn handed_on_until(&self) -> Option<Instant> {
+        let number = self.is_behind(self.ring.first()).then(|| self.handed_on.wrapping_sub(1))?;
+        self.ring.get(number).map(|inside| self.exit_of(inside.departure()))
+    }
+
     /// Packets that were handed on and come out before that instant, which is no later than the next one after what any call has told,
     /// are out. To be called before counts are read, and before a pop.
     pub fn let_go(&mut self, before: Instant) {

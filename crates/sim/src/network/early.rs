@@ -8,8 +8,8 @@
 //! Results are the same to the bit. The order of events does not depend on what others there are ([`EventSet`](crate::engine::EventSet)). No packet
 //! passes a link in no time. The next link draws nothing, and its counts are ahead only while nobody reads them: at the end of the warm-up and
 //! of an advance they are right, since only packets that arrive before are brought early. Those behind wait for an event of the feeder, which
-//! brings all that it then may. A packet that finds no room in the next link waits, too, and is dropped in time. After an advance that was
-//! left early the flows' own links are ahead, until one goes on as far.
+//! brings all that it then may. A packet that finds no room in the next link waits, too, and is dropped in time. An advance that is
+//! to end early goes on until all that was brought early is there.
 //!
 //! There are no feeders under an observer or a capture; nor where packets from outside pass, whose driver may come at any time; nor in runs of many
 //! flows, where the packets of a whole round trip would lie in the flows' own links, each in memory of its own.
@@ -154,6 +154,12 @@ impl Network {
         self.collect_drops(medium);
         self.rearm(next, medium);
         out
+    }
+
+    /// The flows' own links are ahead up to that instant; 0 if they are not.
+    pub(super) fn brought_until(&self) -> Instant {
+        let feeders = self.shared.iter().map(|link| &self.media[*link as usize]).filter(|slot| slot.feeds);
+        feeders.filter_map(|slot| slot.plain()?.handed_on_until()).max().unwrap_or(Instant::ZERO)
     }
 
     /// An advance ends: all is as it is with an event for each exit. (Where there is an observer, drops are told in an order that does not depend on
