@@ -320,6 +320,7 @@ impl TcpSender {
             && self.scoreboard.is_sacked(seq)
         {
             self.timed = None;
+            self.account(now);
             self.rto.end_backoff();
             self.rto.sample(sent_at, now);
         }
@@ -621,9 +622,7 @@ impl TcpSender {
             return;
         }
         self.enter_recovery(now);
-        // Linux halves the window, whatever is out.
-        let whole = if self.params.linux { self.cwnd } else { self.flight() };
-        let left = whole * self.remaining();
+        let left = self.cut_from() * self.remaining();
         self.cut(left);
         self.cwnd = match self.params.variant {
             TcpVariant::Reno => left,
@@ -672,8 +671,7 @@ impl TcpSender {
         if self.is_linux_sack() {
             self.scoreboard.judge(ONE_ABOVE);
         }
-        let flight = if self.params.linux { self.cwnd } else { self.flight() };
-        self.reduction = Reduction { flight: flight.max(1.0), ..Reduction::default() };
+        self.reduction = Reduction { flight: self.cut_from().max(1.0), ..Reduction::default() };
         self.counted_pipe = i64::from(self.outstanding()) - i64::from(self.params.dup_threshold);
         self.retransmit_now = Some(self.snd_una);
         self.restart_timer(now);
@@ -687,7 +685,12 @@ impl TcpSender {
         self.counters.fast_retransmits += 1;
         self.account(now);
         self.reduction = Reduction { flight: self.cwnd, ..Reduction::default() };
-        self.cut(self.cwnd * self.remaining());
+        if self.cut_by_mark {
+            // The same ACK had an echo, which has cut the window: once for both.
+            self.cut_by_mark = false;
+        } else {
+            self.cut(self.cwnd * self.remaining());
+        }
     }
 
     fn on_timeout(&mut self, now: Instant) {
@@ -703,7 +706,7 @@ impl TcpSender {
         let before =
             (self.params.linux && self.mode != Mode::Open && self.snd_una < self.recover).then_some(self.ssthresh);
         self.mode = Mode::Timeout;
-        self.cut(self.flight() / 2.0);
+        self.cut(self.cut_from() / 2.0);
         self.ssthresh = before.unwrap_or(self.ssthresh);
         self.cwnd = 1.0;
         self.inflation = 0.0;
@@ -725,6 +728,11 @@ impl TcpSender {
     /// outstanding data.
     fn flight(&self) -> f64 {
         f64::from(self.outstanding()).min(self.cwnd)
+    }
+
+    /// What a cut leaves a share of: the flight [RFC 5681 eq. (4)]; with Linux the window, whatever is out.
+    fn cut_from(&self) -> f64 {
+        if self.params.linux { self.cwnd } else { self.flight() }
     }
 
     /// The share that a cut leaves: half, or [`TcpParams::decrease`] where slow start is over and something was cut

@@ -384,6 +384,29 @@ fn hears(tx: &mut TcpSender, ms: u64, next: u32, sacked: std::ops::Range<u32>) {
     tx.on_ack(at(ms), &ack);
 }
 
+/// As above, and 34 is marked: the ACK that ends the first recovery has an echo, and says that 33 is lost.
+#[test]
+fn linux_cuts_once_by_an_ack_that_tells_of_a_mark_and_of_a_loss() {
+    let params = TcpParams { linux: true, ecn: true, ..exact(TcpVariant::Sack) };
+    let mut p = Pair::new(params, u32::MAX, &[(14, 0), (14, 1), (33, 0)]);
+    p.mark = [34].into_iter().collect();
+    p.run_until(590);
+    assert_eq!((p.tx.phase(), p.tx.ssthresh(), p.tx.counters().ecn_cuts), (TcpPhase::Recovery, 8.0, 0));
+    p.run_until(690);
+    let counters = p.tx.counters();
+    assert_eq!((p.tx.ssthresh(), counters.fast_retransmits, counters.ecn_cuts, counters.timeouts), (4.0, 2, 1, 0));
+}
+
+/// Of a burst of 62 the last one is lost, at a window of 63.
+#[test]
+fn linux_halves_the_window_at_a_timeout_whatever_is_out() {
+    for (linux, ssthresh) in [(true, 31.0), (false, 2.0)] {
+        let mut p = Pair::new(TcpParams { linux, ..exact(TcpVariant::Sack) }, 62, &[(61, 0)]);
+        p.run_until(2_000);
+        assert_eq!((p.tx.counters().timeouts, p.tx.ssthresh()), (1, ssthresh), "linux {linux}");
+    }
+}
+
 #[test]
 fn linux_counts_the_ack_that_ends_a_recovery() {
     let mut tx = four_out();
