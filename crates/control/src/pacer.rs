@@ -97,10 +97,10 @@ impl Pacer {
         }
     }
 
-    /// The next packet may leave at `now`, if it might not before.
-    pub(crate) fn hasten(&mut self, now: Instant) {
-        if now < self.next {
-            (self.next, self.rest_ns) = (now, 0.0);
+    /// The next packet may leave at `at`, if it might not before.
+    pub(crate) fn hasten(&mut self, at: Instant) {
+        if at < self.next {
+            (self.next, self.rest_ns) = (at, 0.0);
         }
     }
 

@@ -188,7 +188,7 @@ mod tests {
                 let Some(change) = chosen.change() else { continue };
                 let base = crate::builtin::base(e);
                 let text = |s: &Scenario| serde_json::to_string(&RawScenario::clone(s)).unwrap();
-                let schemes = ["srp", "crp", "mrp", "tfrc:losses=ns2", "tfrc-sp"];
+                let schemes = ["srp", "crp", "mrp", "tfrc:measured_by=receiver,losses=ns2", "tfrc-sp"];
                 let changed = |s: &Scenario| text(&change(s)) != text(s);
                 let with = |c: &str| fairpace_scenario::replace_controller(&base, c, |f| f.group == "main").unwrap();
                 assert!(

@@ -18,10 +18,12 @@ const SENT_SPANS: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// A report may be repeated: ns-2's receiver makes another if no packet comes for a while.
+    /// A report may be repeated, once: ns-2's receiver makes another if no packet comes for a while, not a copy, as that packet is older then.
+    /// And whether the last one was.
     repeats: bool,
-    /// The time echoed by the last report, and its p.
-    last: Option<(Instant, f64)>,
+    repeated: bool,
+    /// The last report.
+    last: Option<RateReport>,
     /// The data sent, by departure, as far as reports echo.
     sent: Meter,
     /// The same by when the report came, with [`super::FlowParams::bursty_path`].
@@ -44,6 +46,7 @@ impl Measured {
     pub(super) fn new(bursty_path: bool, repeats: bool) -> Measured {
         Measured {
             repeats,
+            repeated: false,
             last: None,
             sent: Meter::starting(Instant::ZERO),
             reported: bursty_path.then(|| Meter::starting(Instant::ZERO)),
@@ -53,9 +56,11 @@ impl Measured {
 
     /// Whether a report can be true, and is news.
     pub(super) fn is_believable(&self, now: Instant, r: &RateReport, data: &Ledger) -> bool {
-        let news = self.last.is_none_or(|(echoed, p)| {
-            // The same packet twice is news only if it revealed a loss.
-            r.echoed > echoed || (r.echoed == echoed && (self.repeats || r.loss_event_rate > p))
+        let news = self.last.is_none_or(|last| {
+            // The same packet twice is news only if it revealed a loss, or where reports are repeated.
+            let may_repeat = self.repeats && !self.repeated && r.delay > last.delay;
+            r.echoed > last.echoed
+                || (r.echoed == last.echoed && (may_repeat || r.loss_event_rate > last.loss_event_rate))
         });
         news && (0.0..=1.0).contains(&r.loss_event_rate)
             && r.echoed <= now
@@ -80,7 +85,8 @@ impl Measured {
             sent = sent.max(meter.rate(at, span).unwrap_or(f64::INFINITY));
             meter.mark(at, span);
         }
-        self.last = Some((r.echoed, r.loss_event_rate));
+        self.repeated = self.last.is_some_and(|last| last.echoed == r.echoed);
+        self.last = Some(*r);
         let sent = if sent.is_finite() { Rate::bps(sent * 8.0) } else { Rate::MAX };
         self.most = self.most.max(known.allowed);
         let one_per_rtt = Rate::bps(known.packet_size.as_f64() * 8.0 / srtt.as_secs_f64());

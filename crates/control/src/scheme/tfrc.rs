@@ -84,7 +84,7 @@ use crate::controller::{Controller, LossPolicy, QuickStartHooks, SendPoll, Timeo
 use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::{Form, RateReport, ReceiverParams};
 use crate::meter::Meter;
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, seconds};
 use crate::param::ParamError;
 use crate::quick_start::{QsEnd, QuickStart, QuickStartParams, send_rate};
 use crate::registry::{Env, SchemeInfo, Settings};
@@ -399,9 +399,19 @@ impl Tfrc {
             self.enter(self.state_by_rtt_and_p());
         }
         self.restart_timer(now);
-        if self.params.ns2_pacing && matches!(self.state, State::SlowStart) {
-            self.pacer.hasten(now);
+        if matches!(self.state, State::SlowStart) {
+            self.hasten(now);
         }
+    }
+
+    /// In ns-2 the next packet leaves at once, whatever X is; here no sooner than the flow's limits and the application allow.
+    fn hasten(&mut self, now: Instant) {
+        if !self.params.ns2_pacing {
+            return;
+        }
+        let gap = seconds(self.last_size / self.max.min(self.demand).max(self.min));
+        let allowed = self.departures[0].map_or(now, |left| left + gap);
+        self.pacer.hasten(now.max(allowed));
     }
 
     /// N: the mean size of packets, or what it is said to be before the first.
@@ -486,17 +496,22 @@ impl Tfrc {
 
     /// The rate has changed: so has when the next packet may leave, but in ns-2 when those behind it may.
     fn set_pace(&mut self) {
-        let mut pace = self.sender.x_inst().max(self.at_least).min(self.demand).min(self.max);
+        self.pace = self.limited(self.sender.x_inst());
+        if !self.params.ns2_pacing {
+            self.pacer.regap(self.last_size / self.pace);
+        }
+    }
+
+    /// A pace within what everyone else allows.
+    fn limited(&self, pace: f64) -> f64 {
+        let mut pace = pace.max(self.at_least).min(self.demand).min(self.max);
         if let State::QuickStart(q) = &self.state {
             pace = pace.min(q.rate());
         }
         if self.params.small_packets.is_some() {
             pace = pace.min(self.packet_size.as_f64() / SP_GAP.as_secs_f64());
         }
-        self.pace = pace.max(self.min);
-        if !self.params.ns2_pacing {
-            self.pacer.regap(self.last_size / self.pace);
-        }
+        pace.max(self.min)
     }
 
     /// How early a packet may leave [RFC 5348 §8.3].
@@ -546,7 +561,9 @@ impl Controller for Tfrc {
         self.last_size = size;
         self.measured.first = self.measured.first.or(Some(sent.seq));
         self.departures = [Some(now), self.departures[0], self.departures[1]];
-        self.pacer.sent(now, size / self.pace, r);
+        let climbing = self.params.ns2_pacing && matches!(self.state, State::SlowStart);
+        let pace = if climbing { self.sender.climb() } else { None };
+        self.pacer.sent(now, size / pace.map_or(self.pace, |pace| self.limited(pace)), r);
     }
 
     fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
@@ -633,9 +650,7 @@ impl Controller for Tfrc {
             }
             self.sender.on_timer(now, !self.sent_since);
             self.restart_timer(now);
-            if self.params.ns2_pacing {
-                self.pacer.hasten(now);
-            }
+            self.hasten(now);
         }
     }
 

@@ -46,6 +46,20 @@ impl Setup {
     }
 }
 
+/// TFRC as ns-2 has it.
+const NS2: &[(&str, &str)] = &[
+    ("measured_by", "receiver"),
+    ("rfc", "3448"),
+    ("w_init", "rfc3390"),
+    ("equation", "complex"),
+    ("discounting", "ns2"),
+    ("t_rto", "tcp"),
+    ("losses", "ns2"),
+    ("increase", "ns2"),
+    ("pacing", "ns2"),
+    ("reports", "ns2"),
+];
+
 /// Settings in which a scheme does something else than by default, flags apart. A scheme without a row is tried with its
 /// defaults and its flags.
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
@@ -68,6 +82,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("t_gran", "10 ms")]),
     ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("qs_validation", "next")]),
     ("tfrc", &[("qs_wait", "on"), ("first_timer", "3 s"), ("ecn", "on")]),
+    ("tfrc", NS2),
     ("tfrc-sp", &[("measured_by", "receiver"), ("t_gran", "20 ms"), ("header", "0")]),
     ("aimd", &[("beta", "0.5"), ("rwnd", "25"), ("ecn", "on")]),
     ("aimd", &[("alpha", "3"), ("beta", "0.1"), ("initial_window", "10")]),

@@ -188,7 +188,7 @@ pub(super) const PAIRED: &[Reading] = &[
     )
     .setting(|s| {
         for flow in s.flows.iter_mut().filter(|f| f.controller == "tfrc") {
-            for key in ["discounting", "increase", "pacing", "reports", "rfc", "t_rto", "losses"] {
+            for key in ["discounting", "increase", "pacing", "reports", "rfc", "w_init", "t_rto", "losses"] {
                 flow.parameters.remove(key);
             }
             if flow.parameters.get("equation").is_some_and(|e| e.text() == "complex") {

@@ -292,7 +292,11 @@ pub(crate) fn ns2_tfrc(packet: u64) -> ControllerSpec {
         .with("measured_by", "receiver")
         .with("rfc", "3448")
         .with("equation", "complex")
-        .with("discounting", "on")
+        .with("w_init", "rfc3390")
+        .with("discounting", "ns2")
         .with("t_rto", "tcp")
         .with("losses", "ns2")
+        .with("increase", "ns2")
+        .with("pacing", "ns2")
+        .with("reports", "ns2")
 }

@@ -120,7 +120,7 @@ const PACING: ParamInfo = ParamInfo {
     default: "rfc",
     allowed: &[Allowed::Words(&["rfc", "ns2"])],
     doc: "a report moves the packet that waits to leave, or, `ns2`, only those behind it; then each report of slow start and \
-          each expiry of the no-feedback timer lets one leave at once",
+          each expiry of the no-feedback timer lets one leave at once, and slow start comes up to X packet by packet",
 };
 
 const REPORTS: ParamInfo = ParamInfo {
@@ -128,8 +128,8 @@ const REPORTS: ParamInfo = ParamInfo {
     symbol: "X_recv",
     default: "rfc",
     allowed: &[Allowed::Words(&["rfc", "ns2"])],
-    doc: "`ns2`: a report for each loss event, and another 1.5 R after the last; the no-feedback timer of 2R; X is one packet per R \
-          at least; slow start as in ns-2; only if the receiver measures",
+    doc: "`ns2`: a report for each loss event, and another 1.5 R after the last; the no-feedback timer of 2R; X_recv limits X to one packet \
+          per R or more; slow start as in ns-2; only if the receiver measures",
 };
 
 const QS_WAIT: ParamInfo = ParamInfo {
@@ -268,13 +268,24 @@ impl TfrcParams {
             ("true", Discounting::ToQuarter),
             ("ns2", Discounting::ToHalf),
         ];
+        let receiver_measures = s.choice("measured_by", &[("sender", false), ("receiver", true)])?;
+        // What only a receiver that measures does.
+        let receivers = |name: &'static str| match s.choice(name, &[("rfc", false), ("ns2", true)])? {
+            true if !receiver_measures => Err(ParamError::BadValue {
+                scheme: s.scheme(),
+                name,
+                found: "ns2".to_owned(),
+                allowed: "`rfc`, or `ns2` with `measured_by = \"receiver\"`".to_owned(),
+            }),
+            as_ns2 => Ok(as_ns2),
+        };
         Ok(TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
             tcp_timeout: s.choice("t_rto", &[("4r", false), ("tcp", true)])?,
             rfc: s.choice("rfc", &[("5348", Rfc::Rfc5348), ("3448", Rfc::Rfc3448)])?,
-            receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
+            receiver_measures,
             outage_is_one_event: s.choice("outage", &[("one", true), ("rfc", false)])?,
-            losses_as_ns2: s.choice("losses", &[("rfc", false), ("ns2", true)])?,
+            losses_as_ns2: receivers("losses")?,
             discounting: s.choice("discounting", &discounting)?,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,
@@ -283,8 +294,7 @@ impl TfrcParams {
             rfc3390_window: s.choice("w_init", &[("rfc", false), ("rfc3390", true)])?,
             ns2_increase: s.choice("increase", &[("rfc", false), ("ns2", true)])?,
             ns2_pacing: s.choice("pacing", &[("rfc", false), ("ns2", true)])?,
-            ns2_reports: s.choice("reports", &[("rfc", false), ("ns2", true)])?
-                && s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
+            ns2_reports: receivers("reports")?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             qs_received: s.choice("qs_limit", &[("twice", false), ("received", true)])?,

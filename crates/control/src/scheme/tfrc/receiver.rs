@@ -115,16 +115,19 @@ struct Ns2 {
     /// When the last report left, and how many packets have come since.
     reported: Instant,
     since: u64,
-    /// When the packets of the last R came.
+    /// When the packets of the last R came, the latest [`Ns2::MOST`] of them.
     arrivals: VecDeque<Instant>,
 }
 
 impl Ns2 {
+    /// R is what headers say: X_recv within an R of a report is so many packets per R at most.
+    const MOST: usize = 1 << 16;
+
     /// A packet has come; whether it is reported at once, loss or not.
     fn on_packet(&mut self, now: Instant, r: Duration) -> bool {
         self.since += 1;
         self.arrivals.push_back(now);
-        while self.arrivals.front().is_some_and(|at| *at + r <= now) {
+        while self.arrivals.len() > Self::MOST || self.arrivals.front().is_some_and(|at| *at + r <= now) {
             self.arrivals.pop_front();
         }
         now.since(self.reported) >= r

@@ -149,6 +149,9 @@ pub(crate) struct Sender {
     heard: bool,
     /// Reports and expiries so far: ns-2's `round_id`.
     rounds: u64,
+    /// In ns-2's slow start: the pace of the last packet on the way up to X, and what each packet adds (`oldrate_`, `delta_`).
+    climbed: f64,
+    climb: f64,
     /// X is a rate that routers approved: no report changes it.
     approved: bool,
     /// The report that comes next is the first to change X after an approved rate.
@@ -183,6 +186,8 @@ impl Sender {
             avoiding: false,
             heard: false,
             rounds: 0,
+            climbed: f64::INFINITY,
+            climb: 0.0,
             approved: false,
             approved_before: false,
             down_to_received: false,
@@ -376,6 +381,7 @@ impl Sender {
     /// halved where it is more than that.
     fn slow_start_as_ns2(&mut self, now: Instant, limit: f64, least: f64) {
         let is_due = self.tld.is_none_or(|tld| self.r.is_some_and(|r| now.since(tld) > r));
+        let before = self.x;
         let (x, reason) = if self.rounds <= 2 {
             (self.x.max(self.initial_rate()), "first RTT")
         } else if self.x < limit && is_due {
@@ -390,6 +396,19 @@ impl Sender {
         };
         self.set_x(x, reason);
         self.tld = Some(now);
+        // Up from the X before in the packets of one R; down at once.
+        let packets = self.x * self.r_s / self.s;
+        (self.climbed, self.climb) = (before.min(self.x), (self.x - before).max(0.0) / packets);
+    }
+
+    /// In ns-2's slow start, from the third report or expiry on, packets leave at the X before at first, and each a little faster
+    /// (`slow_increase_`): the pace behind the packet that leaves now; `None` where that is X.
+    pub(crate) fn climb(&mut self) -> Option<f64> {
+        if self.p > 0.0 || self.rounds <= 2 || self.climbed >= self.x {
+            return None;
+        }
+        self.climbed += self.climb;
+        Some(self.climbed)
     }
 
     /// X and a packet per RTT for each RTT since X was set, two packets at most.

@@ -349,6 +349,18 @@ fn whatever_a_header_says_a_report_is_sane_and_memory_bounded() {
     assert!(rig.reports.len() > 100);
 }
 
+/// The headers say that R is a minute: the arrivals of that are not all kept.
+#[test]
+fn as_ns2_memory_is_bounded_whatever_the_header_says_of_r() {
+    let params = ReceiverParams { as_ns2: true, reports_as_ns2: true, ..ReceiverParams::default() };
+    let mut rig = Rig { receiver: TfrcReceiver::new(params), rtt: Some(Duration::from_secs(60)), reports: Vec::new() };
+    for seq in 0..Ns2::MOST as u64 + 1_000 {
+        rig.packet(seq, seq / 100);
+    }
+    let kept = rig.receiver.ns2.as_ref().map(|ns2| ns2.arrivals.len());
+    assert_eq!(kept, Some(Ns2::MOST));
+}
+
 /// One packet each, R = 100 ms. The report of a packet is followed by another 1.5 R later, by which X_recv is a packet per second if
 /// nothing came; the report that the timer brings is not. A packet within R of a report waits for the timer, unless it tells of a loss.
 #[test]

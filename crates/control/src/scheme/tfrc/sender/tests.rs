@@ -699,3 +699,28 @@ fn as_ns2_reports_and_the_timer_set_x() {
     assert_near!(t.x(), 7_300.0);
     assert_eq!(t.timer(), ms(400));
 }
+
+/// X is doubled to 87,600: six packets per R, so that each leaves 7,300 faster. Down, or by the equation, at once.
+#[test]
+fn as_ns2_x_is_come_up_to_in_the_packets_of_one_rtt() {
+    let mut params = params(Rfc::Rfc3448, Equation::Complex);
+    (params.ns2_reports, params.rfc3390_window) = (true, true);
+    let mut t = Sender::new(params, S);
+    t.start(at(0), None);
+    assert_eq!(t.climb(), None);
+    for (ms, x_recv) in [(0, 0.0), (50, 1e9)] {
+        t.on_feedback(at(ms), &report(x_recv, 0.0));
+        assert_eq!(t.climb(), None, "{ms}");
+    }
+    t.on_feedback(at(160), &report(1e9, 0.0));
+    for x in [51_100.0, 58_400.0, 65_700.0, 73_000.0, 80_300.0, 87_600.0] {
+        assert_near!(t.climb().expect("below X"), x);
+    }
+    assert_eq!(t.climb(), None);
+    t.on_feedback(at(300), &report(20_000.0, 0.0));
+    assert_eq!(t.climb(), None);
+    t.on_feedback(at(410), &report(1e9, 0.0));
+    assert_near!(t.climb().expect("below X"), 20_000.0 + 20_000.0 / (40_000.0 / 14_600.0));
+    t.on_feedback(at(500), &report(1e9, 0.01));
+    assert_eq!(t.climb(), None);
+}

@@ -87,7 +87,13 @@ fn the_rtt_that_packets_carry_is_r() {
 fn the_receivers_settings_are_the_senders() {
     let of = |scheme, settings: &[(&str, &str)]| Run::of(scheme, settings, &paper(), RTT).tfrc().receiver_params();
     assert_eq!(of("tfrc", &[]), ReceiverParams::default());
-    let settings = [("equation", "simple"), ("discounting", "on"), ("header", "36"), ("losses", "ns2")];
+    let settings = [
+        ("equation", "simple"),
+        ("discounting", "on"),
+        ("header", "36"),
+        ("measured_by", "receiver"),
+        ("losses", "ns2"),
+    ];
     let discounting = Discounting::ToQuarter;
     let wanted = ReceiverParams {
         equation: Equation::Simple,
@@ -97,6 +103,24 @@ fn the_receivers_settings_are_the_senders() {
         ..ReceiverParams::default()
     };
     assert_eq!(of("tfrc-sp", &settings), wanted);
+}
+
+/// A sender that measures by itself counts losses and makes reports by the RFC: what it was asked for besides is refused.
+#[test]
+fn what_only_a_receiver_does_is_refused_where_the_sender_measures() {
+    for name in ["losses", "reports"] {
+        let new = |settings: &[(&str, &str)]| {
+            let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            crate::build("tfrc", &settings, &paper()).map(drop)
+        };
+        let refused = new(&[(name, "ns2")]).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            format!("`tfrc.{name}` is `ns2`; allowed is `rfc`, or `ns2` with `measured_by = \"receiver\"`")
+        );
+        new(&[(name, "rfc")]).unwrap();
+        new(&[(name, "ns2"), ("measured_by", "receiver")]).unwrap();
+    }
 }
 
 /// (t_now - t_recvdata) - t_delay: 150 - 30 = 120 ms; R = 0.9 * 100 + 0.1 * 120.
@@ -233,6 +257,66 @@ fn as_ns2_a_packet_leaves_with_each_report_of_slow_start() {
     run.flow.start(Instant::ZERO, None);
     run.run(at(0.14), |_| true);
     assert_eq!(run.sent.iter().map(|p| p.at).collect::<Vec<_>>(), [at(0.0), at(0.11), at(0.1375)]);
+}
+
+/// Once X is doubled, packets leave at the X before and each a little faster, until they leave at X.
+#[test]
+fn as_ns2_slow_start_comes_up_to_x_packet_by_packet() {
+    let settings = [("measured_by", "receiver"), ("rfc", "3448"), ("w_init", "rfc3390"), ("smoothing", "off")];
+    let with = |more: &[(&'static str, &'static str)]| {
+        let mut run = Run::new(&[&settings[..], more].concat(), RTT);
+        run.flow.start(Instant::ZERO, None);
+        run.run(at(0.9), |_| true);
+        let doubled = run.tfrc().sender.last_doubled().expect("slow start");
+        let left = run.sent.iter().map(|p| p.at).filter(|at| *at > doubled).collect::<Vec<_>>();
+        let gaps = left.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64());
+        gaps.map(|gap| 1.0 / gap / run.x()).collect::<Vec<_>>()
+    };
+    let shares = with(&[("reports", "ns2")]);
+    assert!(shares.len() > 3 && shares.iter().all(|share| (share - 1.0).abs() < 1e-3), "{shares:?}");
+    let shares = with(&[("reports", "ns2"), ("pacing", "ns2")]);
+    assert!(shares.len() > 3 && shares[0] < 0.7 && shares.iter().all(|share| *share < 1.0), "{shares:?}");
+    let steps: Vec<_> = shares.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(steps.iter().all(|step| *step > 0.01 && (step - steps[0]).abs() < 1e-3), "{steps:?}");
+}
+
+/// Copies of a report let no flood of packets leave: ns-2's repetition, which is older, is one, the rest is ignored.
+#[test]
+fn as_ns2_a_report_is_believed_twice_and_no_more() {
+    let mut run =
+        Run::started(&[("measured_by", "receiver"), ("losses", "ns2"), ("reports", "ns2"), ("pacing", "ns2")], RTT);
+    run.run(at(1.0), |_| true);
+    let ignored = |run: &mut Run, delay| {
+        let before = run.flow.counters().bad;
+        let again = report(last(run, 1), delay, 100.0, 0.0);
+        tell(&mut run.flow, run.now, Message::Measured(&again));
+        run.flow.counters().bad != before
+    };
+    // News, a copy, what is older by then, and the same again, older still.
+    let all = [(0, false), (0, true), (5, false), (5, true), (6, true)];
+    run.now += ms(10);
+    for (delay, expected) in all {
+        assert_eq!(ignored(&mut run, ms(delay)), expected, "{delay} ms");
+    }
+}
+
+/// Neither reports nor the timer let packets leave above the flow's highest rate.
+#[test]
+fn as_ns2_slow_start_keeps_the_highest_rate() {
+    let settings =
+        [("measured_by", "receiver"), ("rfc", "3448"), ("w_init", "rfc3390"), ("reports", "ns2"), ("pacing", "ns2")];
+    let env = Env { max_rate: Rate::kbps(80.0), ..paper() };
+    let mut run = Run::of("tfrc", &settings, &env, RTT);
+    run.flow.start(Instant::ZERO, None);
+    run.run(at(20.0), |_| true);
+    let least = env.packet_size / env.max_rate;
+    let gaps = run.sent.windows(2).map(|pair| pair[1].at.since(pair[0].at));
+    assert!(run.sent.len() > 100);
+    assert!(
+        gaps.min() >= Some(least - Duration::from_nanos(2)),
+        "{:?}",
+        run.sent.windows(2).map(|p| p[1].at.since(p[0].at)).min()
+    );
 }
 
 /// Every third packet is lost, and less than a packet per RTT leaves: ns-2's receiver reports a packet again 1.5 R later, and is believed.
