@@ -263,7 +263,7 @@ fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<FlowConfig>, ScenarioErro
             start,
             start_spread: flow.start_spread.get(),
             stop,
-            access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, flow, a, &name, seed)),
+            access: access(scenario, flow, &name, seed),
             route: route(scenario, flow, &name, seed)?,
             share: flow.share.map_or(1.0, Real::get),
             // Above the least delay, which is known when all is.
@@ -395,27 +395,30 @@ fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
     }
 }
 
-fn access(scenario: &Scenario, flow: &FlowSpec, spec: &AccessSpec, name: &str, seed: u64) -> Access {
-    // Its own stream: switching the spread on shifts no other draw.
-    let extra = RandomStream::named(seed, &format!("flow.{name}.access")).duration_below(spec.rtt_spread.get());
-    let rtt = spec.rtt.get() + extra;
+fn access(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Access {
     let size = scenario.packet_size.get();
-    let link = |propagation, loss: &LossSpec| {
-        Some(LinkSpec {
-            rate: rate_model(&spec.rate, size),
-            delay: DelayModel::constant(propagation),
-            queue: spec.queue.model(&size),
-            loss: loss.model(&()),
-            // Who asks has equipment that knows what is asked [qsd §2.4].
-            quick_start: flow.quick_start.as_ref().map(|_| RouterParams::default()),
-            ..LinkSpec::default()
-        })
+    // There and back.
+    let own = |spec: &Option<AccessSpec>, end: &str| {
+        let Some(spec) = spec else { return (None, None) };
+        // Its own stream: switching the spread on shifts no other draw.
+        let extra = RandomStream::named(seed, &format!("flow.{name}.{end}")).duration_below(spec.rtt_spread.get());
+        let rtt = spec.rtt.get() + extra;
+        let link = |propagation, loss: &LossSpec| {
+            Some(LinkSpec {
+                rate: rate_model(&spec.rate, size),
+                delay: DelayModel::constant(propagation),
+                queue: spec.queue.model(&size),
+                loss: loss.model(&()),
+                // Who asks has equipment that knows what is asked [qsd §2.4].
+                quick_start: flow.quick_start.as_ref().map(|_| RouterParams::default()),
+                ..LinkSpec::default()
+            })
+        };
+        (link(rtt / 2, &spec.loss), link(rtt - rtt / 2, &spec.reverse_loss))
     };
-    Access {
-        forward_in: link(rtt / 2, &spec.loss),
-        back_out: link(rtt - rtt / 2, &spec.reverse_loss),
-        ..Access::default()
-    }
+    let (forward_in, back_out) = own(&flow.access, "access");
+    let (forward_out, back_in) = own(&flow.far_access, "far_access");
+    Access { forward_in, forward_out, back_in, back_out }
 }
 
 fn at(time: &Time) -> Instant {

@@ -76,6 +76,8 @@ pub struct FlowSpec {
     pub start_rate: Option<Speed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub far_access: Option<AccessSpec>,
 }
 
 /// One of `[[flows]]`.
@@ -211,6 +213,7 @@ pub const FLOW: Table = Table::of::<FlowSpec>(
             .wrong("sends nothing")
             .usually("the controller's"),
         Row::new("access", "", Form::Table(&ACCESS), "the flow's own link to the bottleneck").usually("none"),
+        Row::new("far_access", "", Form::Table(&ACCESS), "the flow's own link from the last hop to the receiver").usually("none"),
     ],
 )
 .usually(|| {
@@ -318,7 +321,7 @@ pub enum Terminals {
     Random,
 }
 
-/// A flow's own link, before the bottleneck.
+/// A flow's own link, before the bottleneck or behind the last hop.
 ///
 /// The rows of [`ACCESS`] say what its fields are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -333,16 +336,16 @@ pub struct AccessSpec {
     pub reverse_loss: LossSpec,
 }
 
-/// `access` of a flow.
+/// `access` and `far_access` of a flow.
 pub const ACCESS: Table = Table::of::<AccessSpec>(
     "AccessSpec",
-    "a flow's own link, before the bottleneck",
+    "a flow's own link, before the bottleneck or behind the last hop",
     &[
         Row::new("rtt", "", SOME_TIME, "propagation there and back that this link adds"),
         Row::new("rtt_spread", "", SOME_TIME, "each flow's `rtt` is longer by a random part up to this"),
         capacity("capacity, each way"),
         Row::new("queue", "", QUEUE, "the queue before it"),
-        Row::new("loss", "", LOSS, "loss by link errors, forward, before the bottleneck"),
+        Row::new("loss", "", LOSS, "loss by link errors, forward"),
         Row::new("reverse_loss", "", LOSS, "loss by link errors on the way back"),
     ],
 );
@@ -381,6 +384,7 @@ impl Default for FlowSpec {
             min_rate: None,
             start_rate: None,
             access: None,
+            far_access: None,
         }
     }
 }

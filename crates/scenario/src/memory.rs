@@ -20,7 +20,7 @@ const UNASKED: u64 = 512 << 20;
 pub(crate) fn needed(scenario: &RawScenario, rows: u128) -> u64 {
     let of_flow = |flow: &FlowSpec| {
         let plain = flow.controller.starts_with("tcp-") || flow.controller == "constant";
-        let access = if flow.access.is_some() { ACCESS } else { 0 };
+        let access = ACCESS * u64::from([&flow.access, &flow.far_access].into_iter().flatten().count() as u32);
         flow.count.get().saturating_mul(access + if plain { PLAIN_FLOW } else { MEDIA_FLOW })
     };
     let flows = scenario.flows.iter().map(of_flow).fold(0, u64::saturating_add);
@@ -76,6 +76,7 @@ mod tests {
         assert_eq!(needs("controller = \"tcp-newreno\"", 10), one + 10 * ROW);
         let access = "controller = \"tcp-newreno\"\n[flows.access]\nrate = \"1 Mbit/s\"";
         assert_eq!(needs(access, 0), one + ACCESS);
+        assert_eq!(needs(&format!("{access}\n[flows.far_access]\nrate = \"1 Mbit/s\""), 0), one + 2 * ACCESS);
     }
 
     #[test]

@@ -37,10 +37,12 @@ fn resolve(scenario: &RawScenario) -> RawScenario {
         for (name, default) in controllers::defaults(flow) {
             flow.parameters.entry(name).or_insert(Parameter::Text(default));
         }
-        flow.access = flow.access.take().filter(|access| *access != AccessSpec::default());
-        if let Some(access) = &mut flow.access {
-            access.queue = access.queue.resolved(&size);
-            (access.loss, access.reverse_loss) = (access.loss.resolved(&()), access.reverse_loss.resolved(&()));
+        for own in [&mut flow.access, &mut flow.far_access] {
+            *own = own.take().filter(|access| *access != AccessSpec::default());
+            if let Some(access) = own {
+                access.queue = access.queue.resolved(&size);
+                (access.loss, access.reverse_loss) = (access.loss.resolved(&()), access.reverse_loss.resolved(&()));
+            }
         }
     }
     resolved

@@ -25,6 +25,8 @@ pub struct TcpSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dup_threshold: Option<Count>,
@@ -79,6 +81,12 @@ pub const TCP: Table = Table::of::<TcpSpec>(
         )
         .usually("true; `tpba`: false"),
         Row::new("initial_window", "", Form::Whole(1, 10), "initial window in packets"),
+        Row::new(
+            "handshake",
+            "",
+            Form::Flag,
+            "the connection is opened first, by a SYN of 40 B, and data begins a round trip later; not `tpba`",
+        ),
         Row::new(
             "initial_ssthresh",
             "",
@@ -142,6 +150,7 @@ impl TcpSpec {
     fn of(params: &TcpParams) -> TcpSpec {
         TcpSpec {
             initial_window: Some(Count::new(params.initial_window.get())),
+            handshake: Some(params.handshake),
             dup_threshold: Some(Count::new(u64::from(params.dup_threshold))),
             max_window: Some(Count::new(params.max_window.get())),
             min_rto: Some(params.min_rto.into()),
@@ -231,6 +240,9 @@ fn set(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
     duration(&mut p.send_jitter, &spec.send_jitter);
     if let Some(n) = spec.initial_window {
         p.initial_window = Packets::new(n.get());
+    }
+    if let Some(on) = spec.handshake {
+        p.handshake = on;
     }
     if let Some(n) = spec.max_window {
         p.max_window = Packets::new(n.get());

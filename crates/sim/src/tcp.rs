@@ -13,7 +13,7 @@
 //! | recover [RFC 6582] | `recover` | one past the highest segment sent when recovery began |
 //! | HighRxt [RFC 6675] | `high_rxt` | one past the highest segment retransmitted in this recovery |
 //!
-//! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, the receiver's window
+//! Not modelled: the close of a connection, timestamps, F-RTO, D-SACK, the receiver's window
 //! closing. Nagle's algorithm is where it matters: in the TCP half of a media flow (`media/tcp_half.rs`), the one source
 //! that may leave a segment part empty.
 
@@ -68,6 +68,10 @@ pub struct TcpParams {
     pub variant: TcpVariant,
     /// First window, in segments, 1 to 10; default 2 [RFC 5681 §3.1 allows 2 to 4, RFC 6928 10].
     pub initial_window: Packets,
+    /// The connection is opened first: segment 0 is a SYN of 40 B, alone, and with its ACK the window is the initial one, as in ns-2
+    /// (`delay_growth_`). A SYN that is lost is sent again after `initial_rto`; the initial window stays what it is then, as in ns-2 and, after one loss,
+    /// in Linux (RFC 5681 §3.1 has one segment). Default off: data begins at once.
+    pub handshake: bool,
     /// The receiver's window: the sender never has more outstanding; default 100,000 segments.
     pub max_window: Packets,
     /// Where slow start ends the first time; default: the receiver's window.
@@ -115,11 +119,19 @@ pub struct TcpParams {
     pub restart_after_idle: bool,
 }
 
+impl TcpParams {
+    /// The window with which data begins, in segments.
+    fn first_window(&self) -> f64 {
+        self.initial_window.as_f64().clamp(1.0, self.max_window.as_f64().max(1.0))
+    }
+}
+
 impl Default for TcpParams {
     fn default() -> Self {
         TcpParams {
             variant: TcpVariant::NewReno,
             initial_window: Packets::new(2),
+            handshake: false,
             max_window: Packets::new(100_000),
             initial_ssthresh: None,
             min_rto: Duration::from_millis(200),

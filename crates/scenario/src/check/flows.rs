@@ -94,8 +94,10 @@ impl Checker<'_> {
             let text = flow.min_rate.as_ref().map_or("", |r| r.text());
             return self.bad(field("min_rate"), text, "is above `max_rate`", "at most `max_rate`");
         }
-        if let Some(access) = &flow.access {
-            self.access(access, &field("access"))?;
+        for (name, access) in [("access", &flow.access), ("far_access", &flow.far_access)] {
+            if let Some(access) = access {
+                self.access(access, &field(name))?;
+            }
         }
         let over_tcp = family == Family::Tcp || controllers::has_tcp(&flow.controller);
         if over_tcp {
@@ -160,7 +162,7 @@ impl Checker<'_> {
         let path = takes_none(first) && way.all(takes_none);
         if let Some((_, Hop::Link(link))) = hops.get(first)
             && path
-            && flow.access.as_ref().is_none_or(|a| instant(Some(&a.rate), &a.rtt))
+            && [&flow.access, &flow.far_access].into_iter().flatten().all(|a| instant(Some(&a.rate), &a.rtt))
         {
             let wrong = format!("makes a path without rate limit and delay, over which `{}` never ends", flow.name);
             let at = if s.hop.is_empty() { "path.rtt".to_owned() } else { format!("hop[{first}].link.rtt") };
@@ -256,6 +258,11 @@ impl Checker<'_> {
                 let wrong = format!("has no effect on controller `{}`", flow.controller);
                 return self.conflict(field(name), wrong, format!("{instead}; leave it out"));
             }
+        }
+        if !is_tcp && tcp.handshake.is_some() {
+            let wrong =
+                format!("has no effect on controller `{}`, whose connection is there before it sends", flow.controller);
+            return self.conflict(field("tcp.handshake"), wrong, "leave it out");
         }
         if let Some(size) = &tcp.segment_size {
             let least = LEAST_SEGMENT;

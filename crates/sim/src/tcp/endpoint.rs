@@ -13,6 +13,8 @@ pub(crate) struct TcpEndpoint {
     pub(crate) tx: TcpSender,
     pub(crate) rx: TcpReceiver,
     source: Source,
+    /// That of the SYN, if there is one.
+    first_size: u32,
     segment_size: u32,
     pub(crate) finished: Option<Instant>,
 }
@@ -21,8 +23,15 @@ pub(crate) struct TcpEndpoint {
 enum Source {
     Ftp,
     OnOff(Bursts),
-    Transfer { segments: u32, last_size: u32 },
+    /// The SYN, if there is one, is one of the segments.
+    Transfer {
+        segments: u32,
+        last_size: u32,
+    },
 }
+
+/// IP and TCP headers, in bytes.
+const HEADERS: u32 = 40;
 
 impl TcpEndpoint {
     pub(crate) fn new(
@@ -32,13 +41,16 @@ impl TcpEndpoint {
         jitter: RandomStream,
         on_off: RandomStream,
     ) -> Self {
+        let handshake = params.handshake;
+        let first_size = if params.handshake { HEADERS } else { segment_size };
         TcpEndpoint {
+            first_size,
             rx: TcpReceiver::new(params.variant == TcpVariant::Sack, params.delayed_ack),
             tx: TcpSender::new(params, jitter),
             source: match *source {
                 TcpSource::Ftp => Source::Ftp,
                 TcpSource::OnOff(on_off_times) => Source::OnOff(Bursts::new(on_off_times, on_off)),
-                TcpSource::Transfer(bytes) => transfer(bytes, segment_size),
+                TcpSource::Transfer(bytes) => transfer(bytes, segment_size, handshake),
             },
             segment_size,
             finished: None,
@@ -91,6 +103,7 @@ impl TcpEndpoint {
     #[inline]
     pub(crate) fn size_of(&self, seq: u32) -> u32 {
         match self.source {
+            _ if seq == 0 && self.first_size != self.segment_size => self.first_size,
             Source::Transfer { segments, last_size } if seq + 1 == segments => last_size,
             _ => self.segment_size,
         }
@@ -113,10 +126,10 @@ impl TcpEndpoint {
     }
 }
 
-/// How many segments, and how large the last one is. Sizes are on the wire, headers included.
-fn transfer(bytes: Bytes, segment_size: u32) -> Source {
+/// How many segments, and how large the last one is. Sizes are on the wire, headers included, and without the SYN's.
+fn transfer(bytes: Bytes, segment_size: u32, handshake: bool) -> Source {
     let size = u64::from(segment_size);
-    let segments = bytes.get().div_ceil(size).min(u64::from(u32::MAX) - 1);
+    let segments = bytes.get().div_ceil(size).min(u64::from(u32::MAX) - 2);
     let rest = (bytes.get() - segments.saturating_sub(1) * size).min(size);
-    Source::Transfer { segments: segments as u32, last_size: rest as u32 }
+    Source::Transfer { segments: segments as u32 + u32::from(handshake), last_size: rest as u32 }
 }

@@ -178,7 +178,7 @@ impl TcpSender {
         let params: Arc<TcpParams> = params.into();
         let max_window = params.max_window.as_f64();
         TcpSender {
-            cwnd: params.initial_window.as_f64().clamp(1.0, max_window.max(1.0)),
+            cwnd: if params.handshake { 1.0 } else { params.first_window() },
             ssthresh: params.initial_ssthresh.map_or(max_window, |s| s.as_f64()).max(2.0),
             rto: RtoEstimator::new(&params),
             params,
@@ -534,6 +534,7 @@ impl TcpSender {
         self.account(now);
         let acked = next - self.snd_una;
         let after_recover = next >= self.recover;
+        let opens = self.params.handshake && self.snd_una == 0;
         // Karn's rule: with Linux's SACK a sample goes on when a segment below is sent again, and counts unless the ACK covers both.
         let certain = !self.is_linux_sack() || self.snd_una >= self.resent_below;
         self.snd_una = next;
@@ -561,8 +562,10 @@ impl TcpSender {
                 if self.is_sack1() {
                     self.scoreboard.clear();
                 }
-                // [RFC 3168 §6.1.2] an ACK with an echo opens nothing.
-                if !ece {
+                if opens {
+                    self.cwnd = self.params.first_window();
+                } else if !ece {
+                    // [RFC 3168 §6.1.2] an ACK with an echo opens nothing.
                     self.open_window(delivered);
                 }
             }
@@ -827,7 +830,8 @@ impl TcpSender {
 
     fn emit(&mut self, now: Instant, seq: u32) -> Segment {
         let retransmission = seq < self.snd_max;
-        let ecn = if self.params.ecn && !retransmission { Ecn::Ect0 } else { Ecn::NotEct };
+        let is_syn = seq == 0 && self.params.handshake;
+        let ecn = if self.params.ecn && !retransmission && !is_syn { Ecn::Ect0 } else { Ecn::NotEct };
         let cwr = self.cwr_due && !retransmission;
         self.cwr_due &= retransmission;
         self.counters.sent += 1;

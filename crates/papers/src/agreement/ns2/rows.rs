@@ -341,7 +341,7 @@ impl Row {
         self.set_error(s, self.number("error_pct") / 100.0, self.text("error_position"));
     }
 
-    /// `n_each` of each, 1,000-B packets, a bottleneck and its buffer, no errors, from 20 s to the end.
+    /// `n_each` of each, 1,000-B packets, a bottleneck, links at both sides whose round trips differ by so much each, no errors, from 20 s to the end.
     fn set_wide(&self, s: &mut RawScenario, one_way_ms: f64, spread_ms: f64, end: f64) {
         let rate = Capacity::Fixed(Speed::bps(self.number("bottleneck_bps")));
         (s.path.rate, s.path.reverse.rate) = (Some(rate.clone()), rate);
@@ -351,18 +351,17 @@ impl Row {
         (s.warmup, s.duration) = (Time::seconds(20.0), Time::seconds(end));
         for flow in &mut s.flows {
             flow.count = Count::new(self.count("n_each"));
-            if let Some(access) = &mut flow.access {
-                access.rtt_spread = Time::ms(spread_ms);
-                access.rate = Capacity::Fixed(Speed::kbps(100e3));
+            for side in [&mut flow.access, &mut flow.far_access].into_iter().flatten() {
+                side.rtt_spread = Time::ms(spread_ms);
+                side.rate = Capacity::Fixed(Speed::kbps(100e3));
             }
         }
-        let tcp = TcpSpec::default();
-        s.flows[0].tcp = Some(tcp);
+        s.flows[0].tcp = Some(TcpSpec::default());
         put(&mut s.flows[0], self.text("tcp"), Time::ms(0.0));
     }
 
     fn set_clean(&self, s: &mut RawScenario) {
-        self.set_wide(s, 50.0, 4.0, 140.0);
+        self.set_wide(s, 50.0, 2.0, 140.0);
         self.set_queue(s, 250, (25, 125));
         if self.table == Table::CleanJitter {
             put(&mut s.flows[0], self.text("tcp"), Time::ms(0.53));
@@ -370,7 +369,7 @@ impl Row {
     }
 
     fn set_aimd(&self, s: &mut RawScenario) {
-        self.set_wide(s, 40.0, 10.0, 320.0);
+        self.set_wide(s, 40.0, 5.0, 320.0);
         self.set_queue(s, self.count("buffer_pkts"), (self.count("red_min"), self.count("red_max")));
         let media = &mut s.flows[1];
         "aimd".clone_into(&mut media.controller);
@@ -392,6 +391,9 @@ fn put(flow: &mut FlowSpec, protocol: &str, jitter: Time) {
     name.clone_into(&mut flow.controller);
     if name == "tcp-sack" {
         flow.tcp.get_or_insert_default().ns2 = Some(true);
+    }
+    if name.starts_with("tcp-") {
+        flow.tcp.get_or_insert_default().handshake = Some(true);
     }
     if name.starts_with("tcp-") && jitter.get() > Time::ms(0.0).get() {
         flow.tcp.get_or_insert_default().send_jitter = Some(jitter);

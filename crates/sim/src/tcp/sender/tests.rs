@@ -894,3 +894,21 @@ proptest! {
         prop_assert_eq!(p.tx.poll_timer(), Instant::NEVER);
     }
 }
+
+/// The SYN leaves at 0 ms, data a round trip later, with the initial window; a SYN that is lost goes again after 3 s.
+#[test]
+fn a_connection_is_opened_by_one_segment_and_data_begins_with_the_initial_window() {
+    let params = TcpParams { handshake: true, initial_window: Packets::new(4), ecn: true, ..exact(TcpVariant::Reno) };
+    let mut p = Pair::new(params.clone(), u32::MAX, &[]);
+    p.run_until(150);
+    assert_eq!(p.tx.rto(), Duration::from_millis(300), "the SYN gives an RTT");
+    p.run_until(250);
+    assert_eq!(p.rounds(), [1, 4, 8]);
+    let mut p = Pair::new(params, u32::MAX, &[(0, 0)]);
+    p.run_until(3_150);
+    assert_eq!(
+        p.sent.iter().map(|s| (s.0, s.1)).collect::<Vec<_>>()[..6],
+        [(0, 0), (3_000, 0), (3_100, 1), (3_100, 2), (3_100, 3), (3_100, 4)]
+    );
+    assert_eq!(p.tx.counters().timeouts, 1);
+}
