@@ -288,6 +288,22 @@ fn a_transfer_ends_and_says_when() {
     assert_eq!(run(config(1_000_000)).unwrap().flows[0].whole.unique.packets.get(), 1_000);
 }
 
+/// A SYN and its ACK take 40 us each way and 50 ms: the transfer ends so much later, and its 1,500 B are there as before.
+#[test]
+fn a_transfer_begins_when_its_connection_is_open() {
+    let opened = TcpParams { handshake: true, ..TcpParams::default() };
+    let config = SimConfig {
+        duration: Duration::from_secs(30),
+        hops: vec![HopConfig::path(link(8.0, ms(25), 100, 0.0), link(8.0, ms(25), 100, 0.0))],
+        flows: vec![FlowConfig::new("tcp", Protocol::Tcp(opened, TcpSource::Transfer(Bytes::new(1_500))))],
+        ..SimConfig::default()
+    };
+    let report = run(config).unwrap();
+    let f = &report.flows[0];
+    assert_eq!((f.whole.sent.packets.get(), f.whole.sent.bytes.get()), (3, 1_540));
+    assert_eq!(f.finished, Some(Instant::from_nanos(51_540_000 + 50_080_000)));
+}
+
 #[test]
 fn low_priority_traffic_gives_way() {
     // 1,000 pkt/s of room; 900 normal and 900 low: the low ones get what is left.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::RawScenario;
+use fairpace_path::LossModel;
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpVariant};
 use fairpace_units::Packets;
 
@@ -28,6 +29,7 @@ fn every_parameter_of_tcp_can_be_chosen() {
         ecn = true
         send_jitter = "10 ms"
         restart_after_idle = false
+        handshake = true
     "#;
     let scenario = Scenario::parse(text, "reno.toml").unwrap_or_else(|e| panic!("{e}"));
     let config = sim_config(&scenario, 1, Record::default()).unwrap_or_else(|e| panic!("{e}"));
@@ -47,9 +49,41 @@ fn every_parameter_of_tcp_can_be_chosen() {
         send_jitter: Duration::from_millis(10),
         delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
         restart_after_idle: false,
+        handshake: true,
         ..TcpParams::default()
     };
     assert_eq!(*tcp, chosen);
+}
+
+/// A dumbbell whose ends are both some way off: each flow's round trip is that of the path, of each side, and what is drawn for each side apart.
+#[test]
+fn a_flow_has_links_of_its_own_at_both_ends() {
+    let text = |far: &str| {
+        format!(
+            "[path]\nrate = \"5 Mbit/s\"\nrtt = \"100 ms\"\n[[flows]]\nname = \"tcp\"\ncontroller = \"tcp-reno\"\ncount = 3\n\
+             access = {{ rtt = \"10 ms\", rtt_spread = \"4 ms\", rate = \"10 Mbit/s\" }}\n{far}"
+        )
+    };
+    let config = |far: &str| {
+        let scenario = Scenario::parse(&text(far), "x.toml").unwrap_or_else(|e| panic!("{e}"));
+        sim_config(&scenario, 1, Record::default()).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let far = "far_access = { rtt = \"20 ms\", rtt_spread = \"6 ms\", rate = \"2 Mbit/s\", loss = { kind = \"random\", p = 0.01 } }";
+    let (both, near) = (config(far), config(""));
+    let ms = |link: &Option<LinkSpec>| link.as_ref().map(|link| link.delay.propagation.as_secs_f64() * 1e3);
+    let mut drawn = Vec::new();
+    for (both, near) in both.flows.iter().zip(&near.flows) {
+        let Access { forward_in, forward_out, back_in, back_out } = &both.access;
+        assert_eq!((ms(forward_in), ms(back_out)), (ms(&near.access.forward_in), ms(&near.access.back_out)));
+        assert_eq!((&near.access.forward_out, &near.access.back_in), (&None, &None));
+        let (Some(there), Some(back)) = (ms(forward_out), ms(back_in)) else { panic!("no links behind the path") };
+        assert!((20.0..26.0).contains(&(there + back)) && (there - back).abs() < 1e-5, "{there} {back}");
+        let lossy = |link: &Option<LinkSpec>| link.as_ref().is_some_and(|link| link.loss != LossModel::None);
+        assert_eq!([forward_in, forward_out, back_in, back_out].map(lossy), [false, true, false, false]);
+        drawn.extend([there + back - 20.0, 2.0 * ms(forward_in).unwrap_or_default() - 10.0]);
+    }
+    drawn.sort_by(f64::total_cmp);
+    assert!(drawn.windows(2).all(|pair| pair[1] - pair[0] > 1e-3), "each is drawn apart: {drawn:?}");
 }
 
 const CALLS: &str = r#"

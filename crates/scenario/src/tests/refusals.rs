@@ -343,6 +343,11 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
              hint: `packet_size` says it; leave it out",
         ),
         (
+            with("controller", "controller = \"tpba\"\ntcp = { handshake = true }"),
+            "geo.toml:12: `flows[0].tcp.handshake` has no effect on controller `tpba`, whose connection is there before it \
+             sends\nhint: leave it out",
+        ),
+        (
             with("controller", "controller = \"tpba\"\ntcp = { segment_size = \"40 B\" }"),
             "geo.toml:12: `flows[0].tcp.segment_size` is `40 B`, which is out of range\n\
              hint: from 41 B to 65507 B, headers of 40 B included",
