@@ -7,24 +7,30 @@ use fairpace_units::{Bytes, Instant, RandomStream};
 use super::{TcpParams, TcpReceiver, TcpSender, TcpSource, TcpVariant};
 use crate::bursts::Bursts;
 
-/// Both ends of one connection and what it carries.
+/// Both ends of one connection and what it carries. A segment that arrives touches the first two cache lines; an acknowledgement the sender's first
+/// five, too.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct TcpEndpoint {
-    pub(crate) tx: TcpSender,
+    pub(crate) finished: Option<Instant>,
     pub(crate) rx: TcpReceiver,
     source: Source,
     segment_size: u32,
-    pub(crate) finished: Option<Instant>,
+    pub(crate) tx: TcpSender,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
     Ftp,
-    OnOff(Bursts),
+    OnOff(Box<Bursts>),
     Transfer { segments: u32, last_size: u32 },
 }
 
 impl TcpEndpoint {
+    /// The first bytes of it, which a segment that arrives touches, and an acknowledgement.
+    pub(crate) const RECEIVING: usize = std::mem::offset_of!(TcpEndpoint, tx);
+    pub(crate) const SENDING: usize = TcpEndpoint::RECEIVING + TcpSender::HOT;
+
     pub(crate) fn new(
         params: Arc<TcpParams>,
         source: &TcpSource,
@@ -37,7 +43,7 @@ impl TcpEndpoint {
             tx: TcpSender::new(params, jitter),
             source: match *source {
                 TcpSource::Ftp => Source::Ftp,
-                TcpSource::OnOff(on_off_times) => Source::OnOff(Bursts::new(on_off_times, on_off)),
+                TcpSource::OnOff(on_off_times) => Source::OnOff(Box::new(Bursts::new(on_off_times, on_off))),
                 TcpSource::Transfer(bytes) => transfer(bytes, segment_size),
             },
             segment_size,
@@ -112,6 +118,8 @@ impl TcpEndpoint {
         }
     }
 }
+
+const _: () = assert!(TcpEndpoint::RECEIVING <= 128 && TcpSender::HOT <= 320);
 
 /// How many segments, and how large the last one is. Sizes are on the wire, headers included.
 fn transfer(bytes: Bytes, segment_size: u32) -> Source {
