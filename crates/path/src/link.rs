@@ -301,8 +301,8 @@ mod tests {
         (link.counters(), link.queue_len(), link.queue_bytes(), link.inside())
     }
 
-    /// Two links in a row, read now and then; `early`: what the first one lets out before the next reading goes into the second at once. Returns what comes
-    /// out of the second and when, and both links at each reading.
+    /// Two links in a row, read now and then; `early`: what the first one lets out before the next reading goes into the second at once, and nothing is
+    /// popped from that. Returns what comes out of the second and when, and both links at each reading.
     fn in_a_row(seed: u64, early: bool) -> (Vec<(Instant, u64)>, Vec<[State; 2]>) {
         let mut random = RandomStream::named(seed, "row");
         let random = &mut random;
@@ -310,13 +310,13 @@ mod tests {
         let [mut first, mut second] = specs.map(|spec| Link::<Plain>::new(&spec, seed, "link").unwrap());
         let (mut out, mut read) = (Vec::new(), Vec::new());
         let (mut arrival, mut reading, mut id) = (Instant::ZERO, Instant::ZERO, 0);
-        while id < 600 {
+        let end = loop {
             let at = arrival.min(reading).min(first.next()).min(second.next());
             if at == reading {
-                for (link, feeds) in [(&mut first, early), (&mut second, false)] {
+                for link in [&mut first, &mut second] {
                     link.advance(at);
                     let plain = link.plain().unwrap();
-                    if feeds {
+                    if early {
                         plain.let_go(at);
                     }
                     if random.below(20) == 0 {
@@ -324,6 +324,9 @@ mod tests {
                     }
                 }
                 read.push([state(&first), state(&second)]);
+                if id >= 600 {
+                    break at;
+                }
                 let most = [2_000, 100_000][random.below(2) as usize];
                 reading += Duration::from_micros(1 + random.below(most));
                 continue;
@@ -334,7 +337,11 @@ mod tests {
                     first.plain().unwrap().let_go(at + Duration::from_nanos(1));
                 }
                 while let Some(packet) = first.pop(at) {
-                    second.push(at, packet);
+                    if early {
+                        out.extend(second.plain().unwrap().pass(at, packet).map(|exit| (exit, packet.id)));
+                    } else {
+                        second.push(at, packet);
+                    }
                 }
             } else if at == second.next() {
                 while let Some(packet) = second.pop(at) {
@@ -343,20 +350,22 @@ mod tests {
             } else {
                 let size = Bytes::new([1_000, 1_000, 40, 1 + random.below(3_000)][random.below(4) as usize]);
                 let class = if random.below(4) == 0 { Class::Low } else { Class::Normal };
-                first.plain().unwrap().make_room(at);
                 first.push(at, Plain { class, id, ..Plain::new(size) });
                 id += 1;
                 arrival += Duration::from_micros([0, 1_000, random.below(4_000)][random.below(3) as usize]);
             }
-            let (first, second) = (first.plain().unwrap(), second.plain().unwrap());
-            while early
-                && first.next() < reading
-                && let Some(packet) = first.first_to_pop()
-                && second.push_early(first.next(), packet)
-            {
-                first.hand_on();
+            if early {
+                let (first, second) = (first.plain().unwrap(), second.plain().unwrap());
+                let due: Vec<_> = first.to_pop().take_while(|(exit, _)| *exit < reading).collect();
+                let passed = due
+                    .iter()
+                    .map_while(|(exit, packet)| second.pass_early(at, *exit, *packet).map(|out| (out, packet.id)));
+                let before = out.len();
+                out.extend(passed);
+                first.hand_on(out.len() - before);
             }
-        }
+        };
+        out.retain(|(exit, _)| *exit < end);
         (out, read)
     }
 

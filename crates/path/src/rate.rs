@@ -195,6 +195,11 @@ impl FixedRate {
         self.last_size == size
     }
 
+    /// Whether a byte takes so long at least.
+    pub(crate) fn takes_a_nanosecond(&self) -> bool {
+        self.rate.get() <= WORK_PER_BYTE
+    }
+
     /// Forgets the last packet's size.
     pub(crate) fn forget(&mut self) {
         self.last_size = NO_SIZE;

@@ -78,12 +78,6 @@ impl<T: Copy> Ring<T> {
         self.get(self.first)
     }
 
-    /// The place of the first entry, with what is left there if there is none; `None` if there is no place yet.
-    #[inline(always)]
-    pub fn place_of_first(&self) -> Option<&T> {
-        self.places.get(self.place(self.first))
-    }
-
     /// Adds an entry behind the others.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
@@ -105,9 +99,30 @@ impl<T: Copy> Ring<T> {
         Some(entry)
     }
 
+    /// Takes the first entry out of a full ring and adds one behind the others, at the same place.
+    #[inline(always)]
+    pub fn turn(&mut self, entry: T) {
+        debug_assert!(self.is_full());
+        let place = self.place(self.end);
+        if let Some(place) = self.places.get_mut(place) {
+            *place = entry;
+            self.first = self.first.wrapping_add(1);
+            self.end = self.end.wrapping_add(1);
+        }
+    }
+
+    /// Takes the entries before that number out, which is none before the first nor behind the end.
+    #[inline(always)]
+    pub fn skip_to(&mut self, number: u32) {
+        self.first = number;
+    }
+
     /// The entries from a number on.
+    #[inline]
     pub fn iter_from(&self, number: u32) -> impl Iterator<Item = &T> {
-        (0..self.end.wrapping_sub(number)).filter_map(move |i| self.get(number.wrapping_add(i)))
+        let begin = self.place(number).min(self.places.len());
+        let (later, sooner) = self.places.split_at(begin);
+        sooner.iter().chain(later).take(self.end.wrapping_sub(number) as usize)
     }
 
     /// The entries, in order.
@@ -144,8 +159,17 @@ mod tests {
             // Grows to some hundreds, then shrinks, again and again.
             let grow = if step / 500 % 2 == 0 { 6 } else { 4 };
             if random.below(10) < grow {
-                ring.push(step);
+                if ring.is_full() && !ring.is_empty() && random.below(2) == 0 {
+                    ring.turn(step);
+                    deque.pop_front();
+                } else {
+                    ring.push(step);
+                }
                 deque.push_back(step);
+            } else if random.below(100) == 0 {
+                let out = random.below(deque.len() as u64 + 1) as u32;
+                ring.skip_to(ring.first().wrapping_add(out));
+                deque.drain(..out as usize);
             } else {
                 assert_eq!(ring.pop(), deque.pop_front());
             }
@@ -153,6 +177,7 @@ mod tests {
             assert_eq!((ring.front(), ring.get(ring.end())), (deque.front(), None));
             let place = random.below(deque.len() as u64 + 1) as u32;
             assert_eq!(ring.get(ring.first().wrapping_add(place)), deque.get(place as usize));
+            assert!(ring.iter_from(ring.first().wrapping_add(place)).eq(deque.range(place as usize..)));
         }
         assert!(ring.iter().eq(deque.iter()));
     }

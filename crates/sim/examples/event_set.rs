@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fairpace_sim::engine::EventSet;
+use fairpace_sim::engine::{Event, EventSet};
 use fairpace_units::{Instant, RandomStream};
 
 const EVENTS: u64 = 3_000_000;
@@ -50,7 +50,7 @@ fn wheel(pending: u64, mixed: bool) -> u64 {
     }
     let mut sum = 0_u64;
     for _ in 0..EVENTS {
-        let (at, target) = set.take(Instant::NEVER).expect("as many as before");
+        let Event { at, target, .. } = set.take(Instant::NEVER).expect("as many as before");
         set.done();
         sum = sum.wrapping_mul(31).wrapping_add(at.as_nanos());
         set.push(Instant::from_nanos(at.as_nanos() + delay(&mut random, mixed)), target);

@@ -20,8 +20,8 @@ pub struct DelayHistogram {
 enum Counts {
     /// The delays in each bucket from the first one that has any to the last.
     Fine { first: usize, counts: Vec<u32> },
-    /// Buckets that are not empty and how many delays are in them, in order.
-    Coarse(Vec<(u16, u32)>),
+    /// Buckets that are not empty and how many delays are in them, in order; and the place of the last one that was counted in.
+    Coarse { last: usize, buckets: Vec<(u16, u32)> },
 }
 
 /// Longer delays are counted as this: 1,000 s.
@@ -52,7 +52,7 @@ impl Default for DelayHistogram {
 
 impl DelayHistogram {
     pub(crate) fn coarse() -> Self {
-        DelayHistogram::with(Counts::Coarse(Vec::new()))
+        DelayHistogram::with(Counts::Coarse { last: 0, buckets: Vec::new() })
     }
 
     fn with(counts: Counts) -> Self {
@@ -62,10 +62,10 @@ impl DelayHistogram {
     /// Asks for the memory that the next delay is likely noted in.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        if let Counts::Coarse(buckets) = &self.counts
-            && let Some(middle) = buckets.get(buckets.len() / 2)
+        if let Counts::Coarse { last, buckets } = &self.counts
+            && let Some(last) = buckets.get(*last)
         {
-            prefetch(middle);
+            prefetch(last);
         }
     }
 
@@ -74,7 +74,7 @@ impl DelayHistogram {
     }
 
     /// As [`DelayHistogram::record`], of a delay in nanoseconds.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record_ns(&mut self, ns: u64) {
         self.sum_ns += u128::from(ns);
         self.count += 1;
@@ -93,11 +93,12 @@ impl DelayHistogram {
                     None => count_outside(first, counts, bucket, 1),
                 }
             }
-            Counts::Coarse(buckets) => {
+            Counts::Coarse { last, buckets } => {
                 let bucket = bucket(us, COARSE_BITS) as u16;
-                match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
-                    Ok(place) => buckets[place].1 += 1,
-                    Err(place) => buckets.insert(place, (bucket, 1)),
+                match buckets.get_mut(*last) {
+                    // Delays are often like the one before.
+                    Some((same, count)) if *same == bucket => *count += 1,
+                    _ => *last = count_in_order(buckets, bucket),
                 }
             }
         }
@@ -106,7 +107,7 @@ impl DelayHistogram {
     pub(crate) fn clear(&mut self) {
         *self = DelayHistogram::with(match self.counts {
             Counts::Fine { .. } => Counts::Fine { first: 0, counts: Vec::new() },
-            Counts::Coarse(_) => Counts::Coarse(Vec::new()),
+            Counts::Coarse { .. } => Counts::Coarse { last: 0, buckets: Vec::new() },
         });
     }
 
@@ -164,7 +165,7 @@ impl DelayHistogram {
                 let buckets = counts.iter().zip(*first as u64..).map(|(count, bucket)| (bucket, *count));
                 reached(buckets, wanted, FINE_BITS)
             }
-            Counts::Coarse(buckets) => {
+            Counts::Coarse { buckets, .. } => {
                 reached(buckets.iter().map(|(bucket, count)| (u64::from(*bucket), *count)), wanted, COARSE_BITS)
             }
         };
@@ -178,6 +179,21 @@ impl DelayHistogram {
         let skipped = (bucket(us, FINE_BITS) as usize).saturating_sub(*first);
         let above: u64 = counts.iter().skip(skipped).map(|count| u64::from(*count)).sum();
         (self.count > 0).then(|| above as f64 / self.count as f64)
+    }
+}
+
+/// Counts a delay in its bucket. Its place.
+#[inline(never)]
+fn count_in_order(buckets: &mut Vec<(u16, u32)>, bucket: u16) -> usize {
+    match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
+        Ok(place) => {
+            buckets[place].1 += 1;
+            place
+        }
+        Err(place) => {
+            buckets.insert(place, (bucket, 1));
+            place
+        }
     }
 }
 

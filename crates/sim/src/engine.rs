@@ -1,7 +1,7 @@
 //! The pending-event set: a timing wheel for what comes soon, a heap for what comes late.
 //!
-//! The event set holds one entry per link that has something in flight and one per running timer, not one per packet:
-//! a few hundred for the busiest of our scenarios, and as many as there are access links in use with 100,000 flows. The wheel's
+//! The event set holds one entry per packet in a flow's own link, one per other link that has something in flight, and one per running timer:
+//! some hundred for the busiest of our scenarios, and as many as there are packets in access links with 100,000 flows. The wheel's
 //! slots are lists without an order. A slot is opened when time comes to it: its events, with those of the heap that fall into
 //! it, are put in order in one array, from whose front they are taken; an event that is pushed into that time finds its
 //! place there. So an event costs the same however many are pending, and the next few are known
@@ -29,6 +29,8 @@ const FIRST_SHIFT: u32 = 15;
 const SLOTS_AHEAD: u64 = 4;
 /// So many events are put in order by moving each to its place; more by a sort.
 const FEW: usize = 24;
+/// So many events that were taken stay in their places; if there are more, the others move to the front.
+const MOST_TAKEN: usize = 64;
 /// So many openings of slots, or events in them, are between two looks at how full slots are; and the means below and above which they become
 /// wider and narrower.
 const REVIEW_EVERY: u32 = 1_024;
@@ -42,14 +44,42 @@ const CROWD: usize = 64;
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
 
-/// One pending event.
+/// One event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// The instant at which it comes.
+    pub at: Instant,
+    /// The number of the medium or timer that it is of.
+    pub target: u32,
+    /// A number that comes with it; [`EventSet::NOTHING`] if it was pushed without. The order does not depend on it: whoever has several
+    /// events of one target brings none of them to one instant.
+    pub cargo: u32,
+}
+
+/// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     at: u64,
-    target: u32,
+    /// The target, above it the cargo.
+    target_and_cargo: u64,
 }
 
 impl Entry {
+    #[inline(always)]
+    fn new(at: Instant, target: u32, cargo: u32) -> Self {
+        Entry { at: at.as_nanos(), target_and_cargo: u64::from(target) | u64::from(cargo) << 32 }
+    }
+
+    #[inline(always)]
+    fn target(self) -> u32 {
+        self.target_and_cargo as u32
+    }
+
+    #[inline(always)]
+    fn event(self) -> Event {
+        Event { at: Instant::from_nanos(self.at), target: self.target(), cargo: (self.target_and_cargo >> 32) as u32 }
+    }
+
     /// Whether the other one comes first. Equal times are few, and compared apart.
     #[inline(always)]
     fn is_after(&self, other: &Entry) -> bool {
@@ -60,11 +90,11 @@ impl Entry {
     #[cold]
     #[inline(never)]
     fn ranks_after(&self, other: &Entry) -> bool {
-        rank(self.at, self.target) > rank(other.at, other.target)
+        rank(self.at, self.target()) > rank(other.at, other.target())
     }
 
     fn order(&self, other: &Entry) -> Ordering {
-        self.at.cmp(&other.at).then_with(|| rank(self.at, self.target).cmp(&rank(other.at, other.target)))
+        self.at.cmp(&other.at).then_with(|| rank(self.at, self.target()).cmp(&rank(other.at, other.target())))
     }
 }
 
@@ -143,7 +173,7 @@ impl Default for EventSet {
 
 impl EventSet {
     /// So many of the next events are known after [`EventSet::take_ahead`], if as many come soon.
-    pub const AHEAD: u32 = 8;
+    pub const AHEAD: usize = 16;
 
     /// The bits of a target behind its kind.
     pub const INDEX_BITS: u32 = 28;
@@ -151,12 +181,15 @@ impl EventSet {
     /// The bit of targets whose order among those of their kind changes from instant to instant.
     pub const DRAWN: u32 = 1 << 31;
 
+    /// The cargo of an event that has none.
+    pub const NOTHING: u32 = u32::MAX;
+
     /// Adds many events at once, before any is taken.
     pub fn plan(&mut self, events: impl IntoIterator<Item = (Instant, u32)>) {
         debug_assert_eq!(self.until, 0, "some have been taken");
         for (at, target) in events {
             self.pushed += 1;
-            self.far.planned.push(Entry { at: at.as_nanos(), target });
+            self.far.planned.push(Entry::new(at, target, EventSet::NOTHING));
         }
         self.max_len = self.max_len.max(self.pushed - self.removed);
         self.far.planned.sort_unstable_by(|a, b| b.order(a));
@@ -166,13 +199,19 @@ impl EventSet {
     /// Adds an event, not earlier than the last one taken, at a time that comes.
     #[inline(always)]
     pub fn push(&mut self, at: Instant, target: u32) {
+        self.push_with(at, target, EventSet::NOTHING);
+    }
+
+    /// As [`EventSet::push`], with a number that comes out with it.
+    #[inline(always)]
+    pub fn push_with(&mut self, at: Instant, target: u32, cargo: u32) {
         // Counted one by one from zero: neither ends in our lifetime.
         self.pushed = self.pushed.wrapping_add(1);
         let len = self.pushed.wrapping_sub(self.removed);
         if len > self.max_len {
             self.max_len = len;
         }
-        self.place(Entry { at: at.as_nanos(), target });
+        self.place(Entry::new(at, target, cargo));
     }
 
     /// Brings an event to its place.
@@ -210,23 +249,23 @@ impl EventSet {
     /// Takes the earliest event out if it is due by `to`. The event counts as pending until [`EventSet::done`]; the next push
     /// comes at its time or later.
     #[inline(always)]
-    pub fn take(&mut self, to: Instant) -> Option<(Instant, u32)> {
+    pub fn take(&mut self, to: Instant) -> Option<Event> {
         if self.first == self.soon.len() && !self.open(u64::MAX) {
             return None;
         }
-        let Entry { at, target } = self.soon[self.first];
-        if at > to.as_nanos() {
+        let entry = self.soon[self.first];
+        if entry.at > to.as_nanos() {
             return None;
         }
         self.first += 1;
-        Some((Instant::from_nanos(at), target))
+        Some(entry.event())
     }
 
     /// As [`EventSet::take`], and [`EventSet::upcoming`] knows the events behind it.
     #[inline(always)]
-    pub fn take_ahead(&mut self, to: Instant) -> Option<(Instant, u32)> {
+    pub fn take_ahead(&mut self, to: Instant) -> Option<Event> {
         let taken = self.take(to);
-        if self.soon.len() - self.first < EventSet::AHEAD as usize {
+        if self.soon.len() - self.first < EventSet::AHEAD {
             self.open_more();
         }
         taken
@@ -236,15 +275,15 @@ impl EventSet {
     #[inline(never)]
     fn open_more(&mut self) {
         let last = self.until.saturating_add(SLOTS_AHEAD << self.shift);
-        while self.soon.len() - self.first < EventSet::AHEAD as usize && self.open(last) {}
+        while self.soon.len() - self.first < EventSet::AHEAD && self.open(last) {}
     }
 
-    /// The targets of the events that come after so many others, each fewer than [`EventSet::AHEAD`]; `None` if fewer are
-    /// known.
+    /// The events that come after so many others, [`EventSet::AHEAD`] in all; `None` if fewer are known.
     #[inline(always)]
-    pub fn upcoming<const N: usize>(&self, after: [u32; N]) -> Option<[u32; N]> {
-        let known = self.soon.get(self.first..self.first + EventSet::AHEAD as usize)?;
-        Some(after.map(|number| known[number as usize].target))
+    pub fn upcoming<const N: usize>(&self, after: usize) -> Option<[Event; N]> {
+        let known = self.soon.get(self.first + after..self.first + after + N)?;
+        let known: &[Entry; N] = known.try_into().ok()?;
+        Some(known.map(Entry::event))
     }
 
     /// The event that was taken is no longer pending.
@@ -368,8 +407,13 @@ impl EventSet {
         if (self.far_at == u64::MAX && wheel == u64::MAX) || slot << self.shift > last {
             return false;
         }
-        self.soon.drain(..self.first);
-        self.first = 0;
+        if self.first == self.soon.len() {
+            self.soon.clear();
+            self.first = 0;
+        } else if self.first > MOST_TAKEN {
+            self.soon.drain(..self.first);
+            self.first = 0;
+        }
         self.open_until(slot + 1);
         self.opened += 1;
         if wheel == slot {
@@ -385,8 +429,8 @@ impl EventSet {
         while self.far_at < self.until
             && let Some(entry) = self.far.pop()
         {
-            let place = self.soon.partition_point(|other| entry.is_after(other));
-            self.soon.insert(place, entry);
+            let place = self.soon[self.first..].partition_point(|other| entry.is_after(other));
+            self.soon.insert(self.first + place, entry);
             self.found = self.found.saturating_add(1);
             self.far_at = self.far.first_at();
         }
@@ -407,7 +451,8 @@ impl EventSet {
         if begin == 0 {
             std::mem::swap(&mut self.soon, entries);
         } else {
-            self.soon.append(entries);
+            // One by one, since they are few: how many, no call could predict.
+            entries.drain(..).for_each(|entry| self.soon.push(entry));
         }
         let soon = &mut self.soon[begin..];
         if soon.len() > FEW {
@@ -550,10 +595,18 @@ mod tests {
 
     /// The two ways of taking an event.
     type Take = fn(&mut EventSet, Instant) -> Option<(Instant, u32)>;
-    const WAYS: [Take; 2] = [EventSet::take, EventSet::take_ahead];
+    const WAYS: [Take; 2] = [take, take_ahead];
 
-    fn pop(set: &mut EventSet, take: Take) -> Option<(Instant, u32)> {
-        let taken = take(set, Instant::NEVER);
+    fn take(set: &mut EventSet, to: Instant) -> Option<(Instant, u32)> {
+        set.take(to).map(|event| (event.at, event.target))
+    }
+
+    fn take_ahead(set: &mut EventSet, to: Instant) -> Option<(Instant, u32)> {
+        set.take_ahead(to).map(|event| (event.at, event.target))
+    }
+
+    fn pop(set: &mut EventSet, way: Take) -> Option<(Instant, u32)> {
+        let taken = way(set, Instant::NEVER);
         set.done();
         taken
     }
@@ -597,8 +650,7 @@ mod tests {
                 for target in [drawn(1, indices[0])].into_iter().chain(targets).chain([5]) {
                     set.push(Instant::from_nanos(n * 1_000_000), target);
                 }
-                let order: Vec<_> =
-                    std::iter::from_fn(|| pop(&mut set, EventSet::take)).map(|(_, target)| target).collect();
+                let order: Vec<_> = std::iter::from_fn(|| pop(&mut set, take)).map(|(_, target)| target).collect();
                 assert_eq!((order[0], order.last()), (5, Some(&drawn(1, indices[0]))));
                 first[indices.iter().position(|index| order[1] == drawn(0, *index)).unwrap()] += 1;
             }
@@ -618,15 +670,30 @@ mod tests {
             set.push(Instant::from_nanos(u64::from(target) * 40_000 % 70_000), target);
         }
         let (mut expected, mut known) = (None, 0);
-        while let Some((_, target)) = set.take_ahead(Instant::NEVER) {
+        while let Some((_, target)) = take_ahead(&mut set, Instant::NEVER) {
             set.done();
             assert!(expected.is_none_or(|expected| expected == target));
-            let upcoming = set.upcoming([0, EventSet::AHEAD - 1]);
-            assert!(upcoming.is_none() || set.len() >= EventSet::AHEAD as usize);
-            expected = upcoming.map(|[next, _]| next);
+            let upcoming = set.upcoming::<{ EventSet::AHEAD }>(0);
+            assert!(upcoming.is_none() || set.len() >= EventSet::AHEAD);
+            expected = upcoming.map(|events| events[0].target);
             known += u32::from(upcoming.is_some());
         }
         assert!(set.is_empty() && known > 0);
+    }
+
+    #[test]
+    fn an_event_comes_out_with_the_number_that_it_was_pushed_with() {
+        let mut set = EventSet::default();
+        for n in 0..1_000 {
+            let at = Instant::from_nanos(u64::from(n) * 7_919_000 % 1_000_000_000);
+            if n % 3 == 0 { set.push(at, n) } else { set.push_with(at, n, n + 1) }
+        }
+        while let Some(event) = set.take(Instant::NEVER) {
+            set.done();
+            let expected = if event.target % 3 == 0 { EventSet::NOTHING } else { event.target + 1 };
+            assert_eq!(event.cargo, expected);
+        }
+        assert!(set.is_empty());
     }
 
     /// More events before the last of those that are kept apart than there is room for, and then one behind the last.
@@ -635,12 +702,11 @@ mod tests {
         let at = Instant::from_nanos;
         let mut set = EventSet::default();
         (0..=8).for_each(|n| set.push(at(n * 1_000_000), n as u32));
-        assert_eq!(pop(&mut set, EventSet::take_ahead), Some((at(0), 0)));
+        assert_eq!(pop(&mut set, take_ahead), Some((at(0), 0)));
         (0..8).for_each(|n| set.push(at(500_000), 100 + n));
         set.push(at(7_500_000), 200);
         set.push(at(7_200_000), 201);
-        let order: Vec<_> =
-            std::iter::from_fn(|| pop(&mut set, EventSet::take_ahead)).map(|(_, target)| target).collect();
+        let order: Vec<_> = std::iter::from_fn(|| pop(&mut set, take_ahead)).map(|(_, target)| target).collect();
         assert_eq!(order, [100, 101, 102, 103, 104, 105, 106, 107, 1, 2, 3, 4, 5, 6, 7, 201, 200, 8]);
         for seed in 0..200 {
             let mut random = RandomStream::named(seed, "bursts");
@@ -657,7 +723,7 @@ mod tests {
                 }
                 for _ in 0..random.below(13) {
                     let expected = list.pop_first();
-                    let found = pop(&mut set, EventSet::take_ahead);
+                    let found = pop(&mut set, take_ahead);
                     assert_eq!(found, expected.map(|(time, order)| (at(time), order)), "seed {seed}, step {step}");
                     now = expected.map_or(now, |(time, _)| time);
                 }
@@ -769,7 +835,7 @@ mod tests {
         for order in 0..200_000 {
             set.push(Instant::from_nanos(now + 1 + random.below(30_000_000)), order);
             if order > 5 {
-                let (at, _) = set.take_ahead(Instant::NEVER).unwrap();
+                let (at, _) = take_ahead(&mut set, Instant::NEVER).unwrap();
                 set.done();
                 now = at.as_nanos();
             }
@@ -791,7 +857,11 @@ mod tests {
             for order in 0..100_000 {
                 if order >= 3 {
                     let (at, target) = list.pop_first().unwrap();
-                    let taken = if seed % 2 == 0 { set.take(Instant::NEVER) } else { set.take_ahead(Instant::NEVER) };
+                    let taken = if seed % 2 == 0 {
+                        take(&mut set, Instant::NEVER)
+                    } else {
+                        take_ahead(&mut set, Instant::NEVER)
+                    };
                     assert_eq!(taken, Some((Instant::from_nanos(at), target)), "seed {seed}, {order}");
                     set.done();
                     now = at;

@@ -17,7 +17,7 @@ use crate::delay_histogram::DelayHistogram;
 use crate::hop::Hop;
 use crate::media::{self, MediaEndpoint};
 use crate::packet::{Direction, FlowId};
-use crate::prefetch::{prefetch, prefetch_head};
+use crate::prefetch::prefetch_head;
 use crate::report::{FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport};
 use crate::tcp::endpoint::TcpEndpoint;
 use crate::tcp::{TcpParams, TcpSender, TcpSource, TcpStanding, TcpTally};
@@ -303,10 +303,10 @@ impl FlowState {
         if let Endpoint::Tcp(tcp) = &self.endpoint {
             match direction {
                 Direction::Forward => {
-                    prefetch(&tcp.rx);
+                    prefetch_head(&**tcp, TcpEndpoint::RECEIVING);
                     self.owd.prefetch();
                 }
-                Direction::Back => prefetch_head(&tcp.tx, TcpSender::HOT),
+                Direction::Back => prefetch_head(&**tcp, TcpEndpoint::SENDING),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A network in virtual time: media, flows, and the loop that moves packets between them.
 //!
 //! One event per packet-hop at most: the exit of a packet from a medium is the event, and what happens then
-//! (next hop, endpoint, answer) happens at once; where nobody could tell the difference, exits need none (`early.rs`). Each medium has at most one valid
-//! entry in the pending-event set, for its next exit; each timer of an endpoint at most one, re-armed lazily: an entry that
+//! (next hop, endpoint, answer) happens at once; where nobody could tell the difference, exits need none (`early.rs`). A medium has one valid
+//! entry at most in the pending-event set, for its next exit, or one for each packet in it; each timer of an endpoint at most one, re-armed lazily: an entry that
 //! comes too early, or was overtaken, finds nothing due.
 //!
 //! The same network runs in real time inside the relay: [`Network::advance`] to now,
@@ -32,7 +32,7 @@ use fairpace_units::{Duration, Instant};
 use crate::base_station::{Allotted, Station};
 use crate::config::SimConfig;
 use crate::counts::count;
-use crate::engine::EventSet;
+use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::packet::{Body, FlowId, Packet, QuickStart, Traffic};
@@ -95,9 +95,15 @@ pub struct Network {
     many: bool,
     /// The memory that the next events touch is asked for before they come: there are many flows.
     looks_ahead: bool,
+    /// How many events were taken, to look at some together.
+    looks: u32,
     arrivals: Arrivals,
     /// Packets that come out of a link before this instant may be brought to the next one at once: see `early.rs`.
     early_until: Instant,
+    /// As `early_until`, as they enter the link.
+    at_once_until: Instant,
+    /// Scratch: packets that are brought, when, and where to.
+    batch: Vec<(Instant, Hop, Ticket)>,
     stats: EngineStats,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
@@ -140,13 +146,28 @@ struct Slot {
     armed: Instant,
     /// Of a link: the hop that follows it in all routes, if that is the same in all.
     next: Option<Hop>,
-    /// Of a link: its packets may be brought to the next link before they come out.
-    feeds: bool,
+    exits: Exits,
+    /// Of a link: its packets arrive when they come out.
+    arrives: bool,
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
     carrier: Carrier,
 }
+
+/// The way in which packets leave a medium.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exits {
+    /// The medium is asked when the next one comes out, by its one entry in the event set.
+    Asked,
+    /// A link knows so when a packet goes in: each packet has an entry, which comes with it, and nothing is asked.
+    Known,
+    /// Packets may be brought to the next link, from which exits are known, before they come out.
+    Early,
+}
+
+/// The cargo of an entry of a known exit is the packet's place in the store. This bit says that the packet arrives then.
+const ARRIVES: u32 = 1 << 31;
 
 const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
 
@@ -239,13 +260,13 @@ impl Network {
                 return false;
             }
             let taken = if AHEAD { self.events.take_ahead(to) } else { self.events.take(to) };
-            let Some((at, target)) = taken else { break };
+            let Some(Event { at, target, cargo }) = taken else { break };
             self.now = at;
             if AHEAD {
                 self.look_ahead();
             }
             if kind_of(target) == MEDIUM {
-                left = left.saturating_sub(1 + self.medium_event(at, index_of(target)));
+                left = left.saturating_sub(1 + self.medium_event(at, index_of(target), cargo));
             } else {
                 left = left.saturating_sub(1);
                 self.events.done();
@@ -337,11 +358,11 @@ impl Network {
     pub fn link(&mut self, index: u32) -> Option<&Link<Ticket>> {
         let now = self.now;
         self.media.iter_mut().zip(&self.notes).find(|(_, notes)| notes.first_port == index).and_then(|(slot, _)| {
-            match &mut slot.carrier {
-                Carrier::Link(link) => {
-                    link.advance(now);
-                    Some(&*link)
-                }
+            if slot.carrier.is_link() {
+                slot.settle(now, just_after(now));
+            }
+            match &slot.carrier {
+                Carrier::Link(link) => Some(link),
                 Carrier::Other(_) => None,
             }
         })
@@ -372,7 +393,10 @@ impl Network {
 
     /// Something may come out of a medium. How many packets did.
     #[inline(always)]
-    fn medium_event(&mut self, at: Instant, medium: u32) -> u64 {
+    fn medium_event(&mut self, at: Instant, medium: u32, cargo: u32) -> u64 {
+        if cargo != EventSet::NOTHING {
+            return self.known_exit(at, medium, cargo);
+        }
         let Some(slot) = self.media.get_mut(medium as usize) else { return 0 };
         if slot.armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
@@ -380,7 +404,7 @@ impl Network {
             self.events.done();
             return 0;
         }
-        if slot.feeds {
+        if slot.exits == Exits::Early {
             return self.feeder_event(at, medium);
         }
         let Carrier::Link(link) = &mut slot.carrier else { return self.empty_apart(at, medium) };
@@ -398,6 +422,22 @@ impl Network {
             self.collect_drops(medium);
         }
         self.rearm(next, medium);
+        1
+    }
+
+    /// A packet comes out of a link that knew so when it went in. How many do: one.
+    #[inline(always)]
+    fn known_exit(&mut self, at: Instant, medium: u32, cargo: u32) -> u64 {
+        self.events.done();
+        let place = cargo & !ARRIVES;
+        if cargo & ARRIVES == 0 {
+            let hop = self.media[medium as usize].next;
+            let ticket = self.store.ticket(place);
+            self.forward_from(at, ticket, medium, hop);
+        } else {
+            let packet = self.store.take_from(place);
+            self.end(at, packet);
+        }
         1
     }
 
@@ -542,8 +582,17 @@ impl Network {
             self.store.judge_option(at, ticket, link);
         }
         let Some(link) = link.plain() else { return self.push_composed(at, hop, ticket) };
-        if slot.feeds {
-            return self.push_into_feeder(at, hop.medium, ticket);
+        match slot.exits {
+            Exits::Asked => {}
+            Exits::Known => {
+                let exit = link.pass(at, ticket);
+                let arrives = slot.arrives;
+                return match exit {
+                    Some(exit) => self.await_exit(exit, hop.medium, ticket, arrives),
+                    None => self.collect_drops(hop.medium),
+                };
+            }
+            Exits::Early => return self.push_into_feeder(at, hop.medium, ticket),
         }
         link.push(at, ticket);
         let dropped = link.has_dropped();
@@ -557,6 +606,16 @@ impl Network {
         }
         if dropped {
             self.collect_drops(hop.medium);
+        }
+    }
+
+    /// A packet in a link will come out at that instant: its entry has it meanwhile.
+    #[inline(always)]
+    fn await_exit(&mut self, exit: Instant, medium: u32, ticket: Ticket, arrives: bool) {
+        self.store.keep_marks(ticket);
+        let cargo = ticket.place() as u32 | if arrives { ARRIVES } else { 0 };
+        if exit != Instant::NEVER {
+            self.events.push_with(exit, target_of(MEDIUM, medium), cargo);
         }
     }
 

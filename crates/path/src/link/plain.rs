@@ -4,6 +4,9 @@
 //! departure, and exits follow from departures. Departures are counted late: those before an arrival when it is pushed,
 //! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
 //! Only lost packets are missed in time, since somebody may wait for what is dropped.
+//!
+//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then places are given back late: one by one when the ring is full, and all
+//! when the link is found empty.
 
 use super::account::Account;
 use super::cold::{Cold, DELIVERED, OFFERED};
@@ -22,7 +25,7 @@ use fairpace_units::{Bytes, Class, Instant, Packets, Probability, QsOption, Rand
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
 /// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that comes out touches the first
-/// two cache lines; one that goes into an idle link, three; one that has to wait, all four.
+/// two cache lines; one that goes into an idle link without losses, three; one that has to wait, all four.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink<T> {
@@ -37,12 +40,12 @@ pub struct PlainLink<T> {
     /// Number behind the last one that was handed on; or of one that has come out.
     handed_on: u32,
     recording: bool,
+    lossless: bool,
     /// Nanoseconds on the way.
     propagation: u64,
     /// The bytes of the packets that are not counted as departed.
     held_bytes: u64,
     cold: Option<Box<Cold<T>>>,
-    losses: Option<Box<Losses>>,
     transmitter: FixedRate,
     /// As in [`Usage`]; the sums begin again when they are full, which is kept apart.
     packet_ns: u64,
@@ -50,6 +53,7 @@ pub struct PlainLink<T> {
     idle_ns: u64,
     /// All that was let in.
     admitted: Held,
+    losses: Option<Box<Losses>>,
     queue: DropTail,
     /// The largest queue.
     maximum: Held,
@@ -116,6 +120,7 @@ impl<T: Datagram> PlainLink<T> {
             departed: 0,
             handed_on: 0,
             recording: false,
+            lossless: losses.is_none(),
             queue: DropTail::new(Room::new(*capacity)?),
             propagation: checked("propagation", spec.delay.propagation)?,
             held_bytes: 0,
@@ -135,23 +140,51 @@ impl<T: Datagram> PlainLink<T> {
     pub fn push(&mut self, now: Instant, packet: T) {
         self.reach(now);
         let packet = unaware(packet);
-        if !self.admit(self.now, packet) {
-            self.refuse(packet);
+        let Some(departure) = self.admit(self.now, packet) else { return self.refuse(packet) };
+        if let Some(losses) = &mut self.losses
+            && losses.model.next()
+        {
+            return self.lose(departure, packet);
         }
+        if self.next_exit == Instant::NEVER {
+            self.next_exit = self.exit_of(departure);
+        }
+        self.keep(Inside::new(departure, false, packet), self.now);
     }
 
-    /// A packet that will arrive at that instant, behind all that have been pushed, and before any other. The link's counts have it at once, so
-    /// they are right again from that instant on. False if the queue will have no room: then it is to be pushed when the time has come. For
-    /// links without losses.
+    /// As [`PlainLink::push`] into a link without losses from which nothing is popped: the driver has the packet meanwhile. When it comes
+    /// out; `None` if it was dropped. Before counts are read, [`PlainLink::let_go`].
     #[inline(always)]
-    pub fn push_early(&mut self, at: Instant, packet: T) -> bool {
-        debug_assert!(at >= self.now && self.is_lossless(), "a push at {at}, {} now", self.now);
-        self.admit(at, unaware(packet))
+    pub fn pass(&mut self, now: Instant, packet: T) -> Option<Instant> {
+        debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
+        self.now = self.now.max(now);
+        let exit = self.pass_early(self.now, self.now, packet);
+        if exit.is_none() {
+            self.refuse(unaware(packet));
+        }
+        exit
     }
 
-    /// A packet arrives at the queue. False if there is no room.
+    /// As [`PlainLink::pass`], of a packet that will arrive at that instant, behind all that have gone in, and before any other. The link's counts have it
+    /// at once, so they are right again from that instant on. `None` if the queue will have no room: then it is to be passed when the time has
+    /// come.
     #[inline(always)]
-    fn admit(&mut self, now: Instant, packet: T) -> bool {
+    pub fn pass_early(&mut self, now: Instant, at: Instant, packet: T) -> Option<Instant> {
+        debug_assert!(at >= now && at >= self.now && self.is_lossless(), "a packet at {at}, {} now", self.now);
+        let packet = unaware(packet);
+        if self.exit_of(self.transmitter.busy_until()) < now && self.cold.is_none() {
+            // All are out, and it need not be looked at which were there.
+            self.ring.skip_to(self.ring.end());
+        }
+        let departure = self.admit(at, packet)?;
+        self.keep(Inside::new(departure, false, packet), now);
+        self.handed_on = self.ring.end();
+        Some(self.exit_of(departure))
+    }
+
+    /// A packet arrives at the queue. When it departs; `None` if there is no room.
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, packet: T) -> Option<Instant> {
         self.count_departures(now);
         let size = packet.size();
         let Held { packets, bytes } = self.held();
@@ -159,7 +192,7 @@ impl<T: Datagram> PlainLink<T> {
         // One alone has room if the last one had, of the same size, and is no more than the most so far.
         if packets != 0 || !self.transmitter.served_last(size.get()) {
             if !self.queue.holds(with) {
-                return false;
+                return None;
             }
             if with.packets > self.maximum.packets {
                 self.maximum.packets = with.packets;
@@ -181,17 +214,7 @@ impl<T: Datagram> PlainLink<T> {
         self.admitted.packets += 1;
         self.admitted.bytes += size.get();
         self.use_up(departure.as_nanos() - now.as_nanos(), size.get());
-        if let Some(losses) = &mut self.losses
-            && losses.model.next()
-        {
-            self.lose(departure, packet);
-            return true;
-        }
-        if self.next_exit == Instant::NEVER {
-            self.next_exit = self.exit_of(departure);
-        }
-        self.ring.push(Inside::new(departure, false, packet));
-        true
+        Some(departure)
     }
 
     /// As [`Link::next`](super::Link::next).
@@ -232,17 +255,25 @@ impl<T: Datagram> PlainLink<T> {
         Some(packet)
     }
 
-    /// The packet that comes out at [`PlainLink::next`], which a driver may bring to where it goes before the time has come:
-    /// [`PlainLink::push_early`] there, and [`PlainLink::hand_on`] here.
-    pub fn first_to_pop(&self) -> Option<T> {
-        self.ring.get(self.number_to_pop()).map(|inside| inside.packet)
+    /// When packets come out, and which, from that on which comes out at [`PlainLink::next`]. A driver may bring them to where they go before the
+    /// time has come: [`PlainLink::pass_early`] there, and [`PlainLink::hand_on`] here.
+    #[inline(always)]
+    pub fn to_pop(&self) -> impl Iterator<Item = (Instant, T)> {
+        let inside = self.ring.iter_from(self.number_to_pop()).filter(|inside| !inside.lost());
+        inside.map(|inside| (self.exit_of(inside.departure()), inside.packet))
     }
 
-    /// The packet that comes out at [`PlainLink::next`] has been brought to where it goes, and is not popped. The packet is inside until
+    /// So many of [`PlainLink::to_pop`] have been brought to where they go, and are not popped. They are inside until
     /// [`PlainLink::let_go`].
     #[inline(always)]
-    pub fn hand_on(&mut self) {
-        self.handed_on = self.number_to_pop().wrapping_add(1);
+    pub fn hand_on(&mut self, packets: usize) {
+        if self.lossless {
+            self.handed_on = self.number_to_pop().wrapping_add(packets as u32);
+        } else {
+            for _ in 0..packets {
+                self.handed_on = self.number_to_pop().wrapping_add(1);
+            }
+        }
         let next = self.ring.get(self.number_to_pop());
         self.next_exit = next.map_or(Instant::NEVER, |inside| self.exit_of(inside.departure()));
     }
@@ -254,8 +285,15 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// Packets that were handed on and come out before that instant, which is no later than the next one after what any call has told,
-    /// are out. To be called before counts are read, and before a pop.
+    /// are out. To be called after [`Link::advance`](super::Link::advance), before counts are read, and before a pop.
     pub fn let_go(&mut self, before: Instant) {
+        let behind = self.lossless && self.cold.is_none() && self.is_behind(self.ring.first());
+        if behind
+            && let Some(last) = self.ring.get(self.handed_on.wrapping_sub(1))
+            && self.exit_of(last.departure()) < before
+        {
+            return self.ring.skip_to(self.handed_on);
+        }
         while let Some(inside) = self.ring.front() {
             if inside.lost() {
                 if self.ring.first() == self.departed {
@@ -273,25 +311,38 @@ impl<T: Datagram> PlainLink<T> {
         }
     }
 
+    /// A packet that was let in goes into the ring. If that is full, one that was handed on and is out by now leaves its place.
+    #[inline(always)]
+    fn keep(&mut self, inside: Inside<T>, now: Instant) {
+        if self.ring.is_full() && self.is_behind(self.ring.first()) {
+            return self.keep_in_full(inside, now);
+        }
+        self.ring.push(inside);
+    }
+
+    /// [`PlainLink::keep`] in a full ring whose first packet was handed on.
+    #[inline(always)]
+    fn keep_in_full(&mut self, inside: Inside<T>, now: Instant) {
+        match self.ring.front() {
+            Some(first) if first.lost() => {
+                self.let_go(now);
+                self.ring.push(inside);
+            }
+            Some(first) if self.exit_of(first.departure()) < now => {
+                if first.packet.class() == Class::Low {
+                    let size = first.packet.size();
+                    self.cold().low[DELIVERED].add(size);
+                }
+                self.ring.turn(inside);
+            }
+            _ => self.ring.push(inside),
+        }
+    }
+
     /// Whether packets from that number on were handed on. (Numbers go around after the largest.)
     #[inline(always)]
     fn is_behind(&self, number: u32) -> bool {
         self.handed_on.wrapping_sub(number) as i32 > 0
-    }
-
-    /// Before a push into a link whose packets are handed on: those that are out leave their places.
-    #[inline(always)]
-    pub fn make_room(&mut self, now: Instant) {
-        if self.ring.is_full() {
-            self.let_go_in_time(now);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn let_go_in_time(&mut self, now: Instant) {
-        self.advance(now);
-        self.let_go(now);
     }
 
     /// The number of the first packet that is neither lost nor handed on, or of the next one if there is none.
@@ -307,7 +358,12 @@ impl<T: Datagram> PlainLink<T> {
 
     /// Whether no packet is lost on the way.
     pub fn is_lossless(&self) -> bool {
-        self.losses.is_none()
+        self.lossless
+    }
+
+    /// Whether no two packets come out at one instant, since each byte takes a nanosecond at least.
+    pub fn spaces_packets(&self) -> bool {
+        self.transmitter.takes_a_nanosecond()
     }
 
     /// The packet inside that comes out after so many others, perhaps as lost.
@@ -317,12 +373,6 @@ impl<T: Datagram> PlainLink<T> {
             return None;
         }
         self.ring.get(self.ring.first().wrapping_add(ahead)).map(|inside| &inside.packet)
-    }
-
-    /// Where the packet lies that comes out next; of a link that is empty, where one did.
-    #[inline(always)]
-    pub fn place(&self) -> Option<&T> {
-        self.ring.place_of_first().map(|inside| &inside.packet)
     }
 
     pub(super) fn advance(&mut self, now: Instant) {
@@ -416,6 +466,10 @@ impl<T: Datagram> PlainLink<T> {
     /// Counts those whose last bit has left by then.
     #[inline(always)]
     fn count_departures(&mut self, now: Instant) {
+        if self.lossless && self.transmitter.busy_until() <= now {
+            (self.departed, self.held_bytes) = (self.ring.end(), 0);
+            return;
+        }
         while let Some(&inside) = self.ring.get(self.departed)
             && inside.departure() <= now
         {
@@ -483,7 +537,7 @@ impl<T: Datagram> PlainLink<T> {
         if let Some(losses) = &mut self.losses {
             losses.next = losses.next.min(departure);
         }
-        self.ring.push(Inside::new(departure, true, packet));
+        self.keep(Inside::new(departure, true, packet), self.now);
     }
 
     /// A packet that is lost has departed, and is counted so.

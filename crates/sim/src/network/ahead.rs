@@ -1,25 +1,23 @@
 //! The memory that the next events will touch is asked for before they come.
 //!
-//! With thousands of flows a packet-hop finds hardly anything in the near caches, and would wait for each line in turn: its link, the
-//! place in the link's ring, the next link; at the end of a route the packet, its flow, the flow's endpoint. So the event set tells
-//! the next few events, and each is looked at three times on its way to the front; what one look reads, an earlier one has asked
-//! for. Nothing here changes anything but what is in the caches.
+//! With thousands of flows a packet-hop finds hardly anything in the near caches, and would wait for each line in turn: its link, the next link; at
+//! the end of a route the packet, its flow, the flow's endpoint. So the event set tells the next few events, and each is looked at three times on its
+//! way to the front; what one look reads, an earlier one has asked for. Nothing here changes anything but what is in the caches.
 
-use fairpace_path::PlainLink;
-
-use super::arrivals::NOWHERE;
-use super::route::direction_of;
-use super::{MEDIUM, Network, Slot, index_of, kind_of};
-use crate::engine::EventSet;
+use super::route::{direction_of, route_of};
+use super::{ARRIVES, MEDIUM, Network, Slot, index_of, kind_of};
+use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::prefetch::{prefetch, prefetch_head};
 
-// The looks at an event, by how many others come before it. At its link; at the packet that comes out, and where it goes; at the
-// endpoint where it arrives, and the link that an answer would go into.
-const LINK: u32 = EventSet::AHEAD - 1;
-const EXIT: u32 = 4;
-const ARRIVAL: u32 = 1;
+/// So many events are looked at together: without a branch for each, which nobody could predict.
+const TOGETHER: usize = 4;
+
+// The looks at events, by how many others come before them. At their packets, and the links that these come out of; at the flows where they
+// arrive; at the flows' endpoints, and the links that answers would go into.
+const PACKETS: usize = EventSet::AHEAD - TOGETHER;
+const FLOWS: usize = PACKETS - TOGETHER;
 
 // The looks at a packet in a link which packets leave for different hops, by how many others come out before it: at its place in the
 // ring, and at its next hop.
@@ -27,40 +25,50 @@ const PLACE: u32 = 20;
 const NEXT: u32 = 8;
 
 /// The bytes of a slot that a packet touches which comes out, and one that goes in and need not wait.
-const OUT: usize = 128;
+const OUT: usize = 64;
 const IN: usize = 192;
 
 impl Network {
     /// Asks for what the next events touch.
     #[inline(always)]
     pub(super) fn look_ahead(&mut self) {
-        let Some([link, exit]) = self.events.upcoming([LINK, EXIT]) else { return };
-        if let Some(slot) = self.slot_of(link) {
-            prefetch_head(slot, OUT);
-        }
-        let route = self.slot_of(exit).map_or(NOWHERE, |slot| self.look_at_exit(slot));
-        let route = self.arrivals.note(route, EXIT - ARRIVAL) as usize;
-        if let Some(flow) = self.flows.get(route / 2) {
-            flow.prefetch_arrival(direction_of(route));
-            self.prefetch_slot(flow.first_hops[1 - route % 2]);
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(TOGETHER as u32) {
+            self.look_at_some();
         }
     }
 
-    /// Asks for what the next packet touches that comes out of a link; its route if it arrives.
-    #[inline(always)]
-    fn look_at_exit(&self, slot: &Slot) -> u32 {
-        let (Some(next), Some(ticket)) = (slot.next, slot.plain().and_then(PlainLink::place)) else { return NOWHERE };
-        if next != Hop::ENDPOINT {
-            prefetch(ticket);
-            self.prefetch_slot(next);
-            return NOWHERE;
+    #[inline(never)]
+    fn look_at_some(&mut self) {
+        let Some(events) = self.events.upcoming::<TOGETHER>(PACKETS) else { return };
+        for Event { target, cargo, .. } in events {
+            if let Some(packet) = self.store.at(cargo & !ARRIVES) {
+                prefetch(packet);
+            }
+            if let Some(slot) = self.slot_of(target) {
+                prefetch_head(slot, OUT);
+            }
         }
-        let (Some(packet), Some(flow)) = (self.store.peek(*ticket), self.flows.get(ticket.route() / 2)) else {
-            return NOWHERE;
-        };
-        prefetch(packet);
-        prefetch_head(flow, FlowState::HOT);
-        ticket.route() as u32
+        for route in self.arrivals.all() {
+            let route = *route as usize;
+            if let Some(flow) = self.flows.get(route / 2) {
+                flow.prefetch_arrival(direction_of(route));
+                self.prefetch_slot(flow.first_hops[1 - route % 2]);
+            }
+        }
+        self.arrivals.clear();
+        let Some(events) = self.events.upcoming::<TOGETHER>(FLOWS) else { return };
+        for Event { cargo, .. } in events {
+            if let Some(packet) = self.store.at(cargo & !ARRIVES) {
+                let route = route_of(packet.flow, packet.direction) as u32;
+                self.arrivals.note(route, cargo & ARRIVES != 0);
+            }
+        }
+        for route in self.arrivals.all() {
+            if let Some(flow) = self.flows.get(*route as usize / 2) {
+                prefetch_head(flow, FlowState::HOT);
+            }
+        }
     }
 
     /// Asks for what the next packets of a link touch which packets leave for different hops.
@@ -86,7 +94,7 @@ impl Network {
     }
 
     #[inline(always)]
-    fn prefetch_slot(&self, hop: Hop) {
+    pub(super) fn prefetch_slot(&self, hop: Hop) {
         if let Some(slot) = self.media.get(hop.medium as usize) {
             prefetch_head(slot, IN);
         }

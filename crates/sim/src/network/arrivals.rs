@@ -1,29 +1,33 @@
 //! The memory of the look at events before they come: the routes whose packets arrive soon.
 
-/// No packet arrives.
-pub(super) const NOWHERE: u32 = u32::MAX;
+/// So many are remembered.
+const MOST: usize = 4;
 
-/// So many looks are remembered.
-const LOOKS: usize = 4;
-
-/// The routes whose packets arrive at the latest events that were looked at, [`NOWHERE`] for the others.
+/// The routes whose packets arrive at the events that were looked at last.
+#[derive(Default)]
 pub(super) struct Arrivals {
-    routes: [u32; LOOKS],
-    looks: u32,
-}
-
-impl Default for Arrivals {
-    fn default() -> Self {
-        Arrivals { routes: [NOWHERE; LOOKS], looks: 0 }
-    }
+    /// And one place for a route that is noted and not counted.
+    routes: [u32; MOST + 1],
+    count: usize,
 }
 
 impl Arrivals {
-    /// Notes what arrives at the event looked at now; what was noted so many looks ago, fewer than [`LOOKS`].
+    /// Notes a route if a packet of it arrives: without a branch.
     #[inline(always)]
-    pub(super) fn note(&mut self, route: u32, ago: u32) -> u32 {
-        self.looks = self.looks.wrapping_add(1);
-        self.routes[self.looks as usize % LOOKS] = route;
-        self.routes[self.looks.wrapping_sub(ago) as usize % LOOKS]
+    pub(super) fn note(&mut self, route: u32, arrives: bool) {
+        if let Some(place) = self.routes.get_mut(self.count) {
+            *place = route;
+            self.count += usize::from(arrives);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn all(&self) -> &[u32] {
+        self.routes.get(..self.count).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
     }
 }

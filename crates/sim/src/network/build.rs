@@ -9,7 +9,7 @@ use super::arrivals::Arrivals;
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
-use super::{CHECKPOINT, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
+use super::{CHECKPOINT, Exits, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -89,8 +89,11 @@ impl Network {
             flows: Vec::with_capacity(config.flows.len()),
             many: config.flows.len() >= MANY_FLOWS,
             looks_ahead: config.flows.len() >= MANY_FLOWS && way != Way::Composed,
+            looks: 0,
             arrivals: Arrivals::default(),
             early_until: Instant::ZERO,
+            at_once_until: Instant::ZERO,
+            batch: Vec::new(),
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -147,7 +150,7 @@ impl Network {
         network.events.plan(planned);
         network.number_ports();
         network.find_places();
-        network.find_feeders(config);
+        network.find_exits(config);
         if config.pcap {
             network.pcap = Some(PcapWriter::new(Vec::new(), network.link_names()));
         }
@@ -158,7 +161,14 @@ impl Network {
         carrier.record_drops();
         let first_port = self.links;
         self.links += u32::from(carrier.is_link());
-        self.media.push(Slot { carrier, armed: Instant::NEVER, next: None, feeds: false, place: 0 });
+        self.media.push(Slot {
+            carrier,
+            armed: Instant::NEVER,
+            next: None,
+            exits: Exits::Asked,
+            arrives: false,
+            place: 0,
+        });
         self.notes.push(Notes { name: name.into(), first_port, at_warmup: None });
         self.media.len() as u32 - 1
     }

@@ -39,7 +39,7 @@ impl Ticket {
     }
 
     #[inline(always)]
-    fn place(self) -> usize {
+    pub(super) fn place(self) -> usize {
         self.place_and_route as u32 as usize
     }
 
@@ -113,6 +113,27 @@ impl Store {
         packet
     }
 
+    /// Gives the packet of that place out.
+    #[inline(always)]
+    pub(super) fn take_from(&mut self, place: u32) -> Packet {
+        self.free.push(place);
+        self.packets[place as usize]
+    }
+
+    /// The ticket of the packet of that place.
+    #[inline(always)]
+    pub(super) fn ticket(&self, place: u32) -> Ticket {
+        Ticket::new(place, &self.packets[place as usize])
+    }
+
+    /// The packet has the marks of its ticket from now on. Only links that are not plain set any.
+    #[inline(always)]
+    pub(super) fn keep_marks(&mut self, ticket: Ticket) {
+        if ticket.ecn() == Ecn::Ce {
+            self.packets[ticket.place()].ecn = Ecn::Ce;
+        }
+    }
+
     /// A packet with a Quick-Start option is about to enter a link, whose router may change the option.
     #[cold]
     pub(super) fn judge_option(&mut self, at: Instant, ticket: Ticket, link: &mut Link<Ticket>) {
@@ -121,10 +142,10 @@ impl Store {
         }
     }
 
-    /// The packet, to look at.
+    /// The packet of a place, if there is such a place, to look at.
     #[inline(always)]
-    pub(super) fn peek(&self, ticket: Ticket) -> Option<&Packet> {
-        self.packets.get(ticket.place())
+    pub(super) fn at(&self, place: u32) -> Option<&Packet> {
+        self.packets.get(place as usize)
     }
 
     /// The packet while it stays.

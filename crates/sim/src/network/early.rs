@@ -1,9 +1,14 @@
-//! Exits without an event: a packet that enters a link goes at once into the next one, too.
+//! Exits that are known before they come: an event for each packet in place of one for each link, and none on the way there.
 //!
-//! When a packet enters a plain link, it is known whether and when it comes out. If the next link gets its packets from nobody
-//! else, nothing can come between. So the packet is pushed there at once, with the instant at which it will arrive, and the first of the two
-//! links, a feeder, needs no event. Feeders are links that flows share, in front of the flows' own last links: in a dumbbell each
-//! packet has two events on its three hops.
+//! When a packet enters a plain link, it is known whether and when it comes out. So its entry in the event set has the packet with it, and when the
+//! time has come nobody touches the link ([`Exits::Known`]). Links that flows share go on as before, since their packets lie behind one another in one
+//! ring; and so do links with losses, and those so fast that two packets may come out at one instant, which have no order then.
+//!
+//! If a link gets its packets from one other alone, nothing can come between. So a packet is brought there as it enters the other, with the instant at
+//! which it will arrive, and the first of the two links, a feeder, needs no event ([`Exits::Early`]). Feeders are links that flows share, in front of the
+//! flows' own last links: in a dumbbell each packet has two events on its three hops. In runs of many flows the packets of a whole round trip would lie in
+//! the flows' own links, each in memory of its own. There the feeder has an event for each few packets, and brings these some microseconds before they
+//! come out.
 //!
 //! Results are the same to the bit. The order of events does not depend on what others there are ([`EventSet`](crate::engine::EventSet)). No packet
 //! passes a link in no time. The next link draws nothing, and its counts are ahead only while nobody reads them: at the end of the warm-up and
@@ -11,24 +16,39 @@
 //! brings all that it then may. A packet that finds no room in the next link waits, too, and is dropped in time. An advance that is
 //! to end early goes on until all that was brought early is there.
 //!
-//! There are no feeders under an observer or a capture; nor where packets from outside pass, whose driver may come at any time; nor in runs of many
-//! flows, where the packets of a whole round trip would lie in the flows' own links, each in memory of its own.
+//! There are no feeders under an observer or a capture. Where packets from outside pass, whose driver may come at any time and whose packets may have no
+//! size, there is neither.
 
 use fairpace_path::PlainLink;
 use fairpace_units::Instant;
 
 use super::carrier::{Carrier, Ticket};
-use super::{MEDIUM, Network, Slot, Way, just_after, target_of};
+use super::{Exits, MEDIUM, Network, Slot, Way, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
 use crate::hop::Hop;
 
+/// So many packets are brought at a time: few enough that the links where they go stay in the cache meanwhile.
+const BATCH: usize = 32;
+
 impl Network {
-    /// Finds the links whose packets may be brought to the next one early.
-    pub(super) fn find_feeders(&mut self, config: &SimConfig) {
+    /// Finds the links that know when a packet comes out as it goes in, and those whose packets may be brought to such a one early.
+    pub(super) fn find_exits(&mut self, config: &SimConfig) {
         let external = config.flows.iter().any(|flow| matches!(flow.protocol, Protocol::External));
-        if self.way == Way::Composed || self.observed || self.many || external {
+        if self.way == Way::Composed || external {
             return;
         }
+        for (i, slot) in (0..).zip(&mut self.media) {
+            slot.arrives = slot.next == Some(Hop::ENDPOINT);
+            if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
+                slot.exits = Exits::Known;
+            }
+        }
+        if !self.observed {
+            self.find_feeders();
+        }
+    }
+
+    fn find_feeders(&mut self) {
         // Where the packets of each medium come from: nobody yet, one medium, or several and senders.
         let mut from = vec![None; self.media.len()];
         for route in self.routes.iter() {
@@ -52,14 +72,16 @@ impl Network {
                 let Some(feeds) = may.get_mut(hop.medium as usize) else { continue };
                 let fed = self.media.get(after.medium as usize).is_some_and(|next| {
                     let i = after.medium as usize;
-                    next.plain().is_some_and(PlainLink::is_lossless) && !shared[i] && from[i] == Some(*hop)
+                    next.knows_exits() && !shared[i] && from[i] == Some(*hop)
                 });
                 *feeds &= fed;
             }
         }
         for (slot, feeds) in self.media.iter_mut().zip(may) {
             self.has_feeders |= feeds;
-            slot.feeds = feeds && self.way == Way::Short;
+            if feeds && self.way == Way::Short {
+                slot.exits = Exits::Early;
+            }
         }
     }
 
@@ -72,24 +94,23 @@ impl Network {
         } else {
             just_after(self.until)
         };
+        self.at_once_until = if self.many { Instant::ZERO } else { self.early_until };
     }
 
     /// [`Network::push`] for a feeder.
     #[inline(always)]
     pub(super) fn push_into_feeder(&mut self, at: Instant, medium: u32, ticket: Ticket) {
-        let early_until = self.early_until;
+        let at_once_until = self.at_once_until;
         let slot = &mut self.media[medium as usize];
         let (idle, place) = (slot.armed == Instant::NEVER, slot.place);
         let Some(link) = slot.plain_mut() else { return };
-        link.make_room(at);
         link.push(at, ticket);
-        let dropped = link.has_dropped();
+        let (exit, dropped) = (link.next(), link.has_dropped());
         if idle {
-            let exit = link.next();
             let hop = Hop::link(medium);
-            if exit < early_until && self.bring(exit, self.routes.after(ticket.route(), hop, place), ticket) {
+            if exit < at_once_until && self.bring(exit, self.routes.after(ticket.route(), hop, place), ticket) {
                 if let Some(link) = self.media[medium as usize].plain_mut() {
-                    link.hand_on();
+                    link.hand_on(1);
                 }
             } else if exit != Instant::NEVER {
                 self.media[medium as usize].armed = exit;
@@ -101,28 +122,24 @@ impl Network {
         }
     }
 
-    /// Pushes a packet into the link where it arrives at that instant, if there is room.
+    /// A packet goes into the link where it arrives at that instant, if there is room.
     #[inline(always)]
     fn bring(&mut self, at: Instant, hop: Hop, ticket: Ticket) -> bool {
+        let now = self.now;
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return false };
         let Some(link) = slot.plain_mut() else { return false };
-        if !link.push_early(at, ticket) {
-            return false;
-        }
-        if slot.armed == Instant::NEVER {
-            let next = slot.plain().map_or(Instant::NEVER, PlainLink::next);
-            slot.armed = next;
-            self.events.push(next, target_of(MEDIUM, hop.medium));
-        }
+        let Some(exit) = link.pass_early(now, at, ticket) else { return false };
         if ticket.has_option()
             && let Carrier::Link(link) = &mut slot.carrier
         {
             self.store.judge_option(at, ticket, link);
         }
+        let arrives = slot.arrives;
+        self.await_exit(exit, hop.medium, ticket, arrives);
         true
     }
 
-    /// A packet comes out of a feeder that could not be brought early; those behind it perhaps can. How many packets did come out.
+    /// A packet comes out of a feeder that was not brought early; those behind it perhaps can be. How many packets did come out.
     #[inline(never)]
     pub(super) fn feeder_event(&mut self, at: Instant, medium: u32) -> u64 {
         let (i, mut out) = (medium as usize, 0);
@@ -138,18 +155,8 @@ impl Network {
             self.forward(at, ticket, hop);
             out += 1;
         }
-        let next = loop {
-            let Some(link) = self.media[i].plain() else { break Instant::NEVER };
-            let (exit, first) = (link.next(), link.first_to_pop());
-            let Some(ticket) = first.filter(|_| exit < self.early_until) else { break exit };
-            let hop = after(self, ticket);
-            if !self.bring(exit, hop, ticket) {
-                break exit;
-            }
-            if let Some(link) = self.media[i].plain_mut() {
-                link.hand_on();
-            }
-        };
+        while self.bring_some(medium) && !self.many {}
+        let next = self.media[i].plain().map_or(Instant::NEVER, PlainLink::next);
         self.media[i].armed = next;
         self.collect_drops(medium);
         self.rearm(next, medium);
@@ -158,8 +165,32 @@ impl Network {
 
     /// The flows' own links are ahead up to that instant; 0 if they are not.
     pub(super) fn brought_until(&self) -> Instant {
-        let feeders = self.shared.iter().map(|link| &self.media[*link as usize]).filter(|slot| slot.feeds);
+        let feeders = self.shared.iter().map(|link| &self.media[*link as usize]).filter(|slot| slot.exits == Exits::Early);
         feeders.filter_map(|slot| slot.plain()?.handed_on_until()).max().unwrap_or(Instant::ZERO)
+    }
+
+    /// Brings the next packets of a feeder to where they go, [`BATCH`] at most: true if there may be more. The links that they go to are asked for
+    /// before the first of them is touched.
+    fn bring_some(&mut self, medium: u32) -> bool {
+        let mut batch = std::mem::take(&mut self.batch);
+        let slot = &self.media[medium as usize];
+        if let Some(link) = slot.plain() {
+            for (exit, ticket) in link.to_pop().take(BATCH) {
+                if exit >= self.early_until {
+                    break;
+                }
+                let hop = self.routes.after(ticket.route(), Hop::link(medium), slot.place);
+                self.prefetch_slot(hop);
+                batch.push((exit, hop, ticket));
+            }
+        }
+        let brought = batch.iter().take_while(|(exit, hop, ticket)| self.bring(*exit, *hop, *ticket)).count();
+        if let Some(link) = self.media[medium as usize].plain_mut() {
+            link.hand_on(brought);
+        }
+        batch.clear();
+        self.batch = batch;
+        brought == BATCH
     }
 
     /// An advance ends: all is as it is with an event for each exit. (Where there is an observer, drops are told in an order that does not depend on
@@ -175,19 +206,28 @@ impl Network {
     pub(super) fn settle_shared(&mut self, before: Instant) {
         for i in 0..self.shared.len() {
             let medium = self.shared[i];
-            let slot = &mut self.media[medium as usize];
-            slot.carrier.advance(self.now);
-            if slot.feeds
-                && let Some(link) = slot.plain_mut()
-            {
-                link.let_go(before);
-            }
+            self.media[medium as usize].settle(self.now, before);
             self.collect_drops(medium);
         }
     }
 }
 
 impl Slot {
+    /// Whether it is a link in which each packet's exit is known when it goes in, no two at one instant.
+    fn knows_exits(&self) -> bool {
+        self.plain().is_some_and(|link| link.is_lossless() && link.spaces_packets())
+    }
+
+    /// Brings the medium up to now; of a link whose packets are not popped, those are out that come out before that instant.
+    pub(super) fn settle(&mut self, now: Instant, before: Instant) {
+        self.carrier.advance(now);
+        if self.exits != Exits::Asked
+            && let Some(link) = self.plain_mut()
+        {
+            link.let_go(before);
+        }
+    }
+
     /// The link that it is, if it is a plain one.
     #[inline(always)]
     pub(super) fn plain(&self) -> Option<&PlainLink<Ticket>> {

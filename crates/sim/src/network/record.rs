@@ -5,7 +5,7 @@ use fairpace_units::{Duration, Instant};
 
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes};
-use super::{Network, SAMPLE, Slot, target_of};
+use super::{Network, SAMPLE, Slot, just_after, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
 use crate::flow_state::Endpoint;
@@ -37,9 +37,11 @@ impl Network {
     /// A packet of one of many flows has arrived.
     #[inline(never)]
     pub(super) fn note_group_owd(&mut self, at: Instant, packet: &Packet) {
-        let group = &mut self.groups[self.flows[packet.flow as usize].group as usize];
-        if group.shared && packet.traffic() == Traffic::Data {
-            group.owd.record(at.since(packet.sent_at));
+        if packet.traffic() == Traffic::Data {
+            let group = &mut self.groups[self.flows[packet.flow as usize].group as usize];
+            if group.shared {
+                group.owd.record_ns(at.as_nanos().saturating_sub(packet.sent_at.as_nanos()));
+            }
         }
     }
 
@@ -102,9 +104,11 @@ impl Network {
     pub(super) fn end_warmup(&mut self, at: Instant) {
         self.settle_shared(at);
         self.set_early_until();
-        for (Slot { carrier, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
-            if let Carrier::Link(link) = carrier {
-                link.advance(at);
+        for (slot, notes) in self.media.iter_mut().zip(&mut self.notes) {
+            if slot.carrier.is_link() {
+                slot.settle(at, at);
+            }
+            if let Carrier::Link(link) = &mut slot.carrier {
                 link.restart_maximum();
                 notes.at_warmup = Some(Box::new(link.counters()));
             }
@@ -188,7 +192,7 @@ impl Network {
         for links in [true, false] {
             for i in 0..self.media.len() {
                 if self.media[i].carrier.is_link() == links {
-                    self.media[i].carrier.advance(self.now);
+                    self.media[i].settle(self.now, just_after(self.now));
                     self.collect_drops(i as u32);
                 }
             }

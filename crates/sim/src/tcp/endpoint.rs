@@ -7,22 +7,24 @@ use fairpace_units::{Bytes, Instant, RandomStream};
 use super::{TcpParams, TcpReceiver, TcpSender, TcpSource, TcpVariant};
 use crate::bursts::Bursts;
 
-/// Both ends of one connection and what it carries.
+/// Both ends of one connection and what it carries. A segment that arrives touches the first two cache lines; an acknowledgement the sender's first
+/// five, too.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct TcpEndpoint {
-    pub(crate) tx: TcpSender,
+    pub(crate) finished: Option<Instant>,
     pub(crate) rx: TcpReceiver,
     source: Source,
     /// That of the SYN, if there is one.
     first_size: u32,
     segment_size: u32,
-    pub(crate) finished: Option<Instant>,
+    pub(crate) tx: TcpSender,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
     Ftp,
-    OnOff(Bursts),
+    OnOff(Box<Bursts>),
     /// The SYN, if there is one, is one of the segments.
     Transfer {
         segments: u32,
@@ -34,6 +36,10 @@ enum Source {
 const HEADERS: u32 = 40;
 
 impl TcpEndpoint {
+    /// The first bytes of it, which a segment that arrives touches, and an acknowledgement.
+    pub(crate) const RECEIVING: usize = std::mem::offset_of!(TcpEndpoint, tx);
+    pub(crate) const SENDING: usize = TcpEndpoint::RECEIVING + TcpSender::HOT;
+
     pub(crate) fn new(
         params: Arc<TcpParams>,
         source: &TcpSource,
@@ -49,7 +55,7 @@ impl TcpEndpoint {
             tx: TcpSender::new(params, jitter),
             source: match *source {
                 TcpSource::Ftp => Source::Ftp,
-                TcpSource::OnOff(on_off_times) => Source::OnOff(Bursts::new(on_off_times, on_off)),
+                TcpSource::OnOff(on_off_times) => Source::OnOff(Box::new(Bursts::new(on_off_times, on_off))),
                 TcpSource::Transfer(bytes) => transfer(bytes, segment_size, handshake),
             },
             segment_size,
@@ -125,6 +131,8 @@ impl TcpEndpoint {
         }
     }
 }
+
+const _: () = assert!(TcpEndpoint::RECEIVING <= 128 && TcpSender::HOT <= 320);
 
 /// How many segments, and how large the last one is. Sizes are on the wire, headers included, and without the SYN's.
 fn transfer(bytes: Bytes, segment_size: u32, handshake: bool) -> Source {

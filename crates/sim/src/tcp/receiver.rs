@@ -36,7 +36,7 @@ pub struct TcpReceiver {
     out_of_order: RangeSet,
     /// A segment of each block reported lately, most recent first [RFC 2018 §4].
     recent: [u32; SACK_BLOCKS],
-    recent_len: usize,
+    recent_len: u8,
     /// When the one unacknowledged segment must be acknowledged.
     ack_due: Instant,
     /// ECN-Echo in each ACK until the sender's CWR [RFC 3168 §6.1.3].
@@ -118,7 +118,7 @@ impl TcpReceiver {
         let mut ack = TcpAck { next: self.rcv_nxt, sack: [Range::default(); SACK_BLOCKS], ece: self.ece };
         if !self.out_of_order.is_empty() && self.sack {
             let mut n = 0;
-            for seq in &self.recent[..self.recent_len] {
+            for seq in &self.recent[..usize::from(self.recent_len)] {
                 if let Some(block) = self.out_of_order.containing(*seq)
                     && !ack.sack[..n].contains(&block)
                 {
@@ -135,14 +135,14 @@ impl TcpReceiver {
         let block = self.out_of_order.containing(seq).unwrap_or_default();
         let mut kept = [seq; SACK_BLOCKS];
         let mut n = 1;
-        for old in &self.recent[..self.recent_len] {
+        for old in &self.recent[..usize::from(self.recent_len)] {
             let same = block.start <= *old && *old < block.end;
             if !same && *old >= self.rcv_nxt && n < SACK_BLOCKS {
                 kept[n] = *old;
                 n += 1;
             }
         }
-        (self.recent, self.recent_len) = (kept, n);
+        (self.recent, self.recent_len) = (kept, n as u8);
     }
 }
 

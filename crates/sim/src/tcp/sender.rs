@@ -103,7 +103,7 @@ enum Mode {
 /// [`TcpSender::on_data`]), then send what [`TcpSender::poll_transmit`] gives until it gives nothing,
 /// then come back at [`TcpSender::poll_timer`] at the latest.
 ///
-/// In the order of use: most acknowledgements touch only what comes before the counters.
+/// In the order of use: most acknowledgements touch only what comes before the counters, and the first of these.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct TcpSender {
@@ -170,8 +170,9 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// The first bytes of it, which every acknowledgement touches.
-    pub(crate) const HOT: usize = std::mem::offset_of!(TcpSender, scoreboard);
+    /// The first bytes of it, which every acknowledgement touches: up to the count of what is sent.
+    pub(crate) const HOT: usize =
+        std::mem::offset_of!(TcpSender, counters) + std::mem::offset_of!(TcpCounters, sent) + 8;
 
     /// A sender with nothing to send yet; `jitter` is drawn from only if `send_jitter` is not zero.
     pub fn new(params: impl Into<Arc<TcpParams>>, jitter: RandomStream) -> Self {
