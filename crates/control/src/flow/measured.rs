@@ -85,8 +85,11 @@ impl Measured {
             sent = sent.max(meter.rate(at, span).unwrap_or(f64::INFINITY));
             meter.mark(at, span);
         }
-        self.repeated = self.last.is_some_and(|last| last.echoed == r.echoed);
-        self.last = Some(*r);
+        let before = self.last.filter(|last| last.echoed == r.echoed);
+        self.repeated = before.is_some();
+        // Of two reports of a packet the higher p: a copy of the first is no news behind the second.
+        let p = before.map_or(0.0, |last| last.loss_event_rate).max(r.loss_event_rate);
+        self.last = Some(RateReport { loss_event_rate: p, ..*r });
         let sent = if sent.is_finite() { Rate::bps(sent * 8.0) } else { Rate::MAX };
         self.most = self.most.max(known.allowed);
         let one_per_rtt = Rate::bps(known.packet_size.as_f64() * 8.0 / srtt.as_secs_f64());

@@ -165,7 +165,8 @@ impl Network {
 
     /// The flows' own links are ahead up to that instant; 0 if they are not.
     pub(super) fn brought_until(&self) -> Instant {
-        let feeders = self.shared.iter().map(|link| &self.media[*link as usize]).filter(|slot| slot.exits == Exits::Early);
+        let feeders =
+            self.shared.iter().map(|link| &self.media[*link as usize]).filter(|slot| slot.exits == Exits::Early);
         feeders.filter_map(|slot| slot.plain()?.handed_on_until()).max().unwrap_or(Instant::ZERO)
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct TcpEndpoint {
     pub(crate) finished: Option<Instant>,
     pub(crate) rx: TcpReceiver,
     source: Source,
-    /// That of the SYN, if there is one.
+    /// The size of segment 0: that of the SYN, if there is one.
     first_size: u32,
     segment_size: u32,
     pub(crate) tx: TcpSender,

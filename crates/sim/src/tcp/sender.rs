@@ -734,7 +734,7 @@ impl TcpSender {
         f64::from(self.outstanding()).min(self.cwnd)
     }
 
-    /// What a cut leaves a share of: the flight [RFC 5681 eq. (4)]; with Linux the window, whatever is out.
+    /// The segments of which a cut leaves a share: the flight [RFC 5681 eq. (4)]; with Linux the window, whatever is out.
     fn cut_from(&self) -> f64 {
         if self.params.linux { self.cwnd } else { self.flight() }
     }

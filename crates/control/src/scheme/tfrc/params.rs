@@ -269,7 +269,7 @@ impl TfrcParams {
             ("ns2", Discounting::ToHalf),
         ];
         let receiver_measures = s.choice("measured_by", &[("sender", false), ("receiver", true)])?;
-        // What only a receiver that measures does.
+        // Words that only a receiver that measures heeds.
         let receivers = |name: &'static str| match s.choice(name, &[("rfc", false), ("ns2", true)])? {
             true if !receiver_measures => Err(ParamError::BadValue {
                 scheme: s.scheme(),
