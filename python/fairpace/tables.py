@@ -461,6 +461,7 @@ class Flow(_Table):
     start_rate: media controllers: rate before anything is known; a rate, at least 1 bit/s; default the
         controller's
     access: the flow's own link to the bottleneck; a table; default none
+    far_access: the flow's own link from the last hop to the receiver; a table; default none
     """
 
     name: str | None = None
@@ -494,6 +495,7 @@ class Flow(_Table):
     min_rate: str | None = None
     start_rate: str | None = None
     access: Access | Mapping[str, Any] | None = None
+    far_access: Access | Mapping[str, Any] | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -507,6 +509,8 @@ class Tcp(_Table):
     restart_after_idle: the window falls to the initial one after a timeout's time without sending [RFC 5681
         §4.1]; `true` or `false`; default true; `tpba`: false
     initial_window: initial window in packets; a whole number from 1 to 10; default 2
+    handshake: the connection is opened first, by a SYN of 40 B, and data begins a round trip later; not `tpba`;
+        `true` or `false`; default false
     initial_ssthresh: where slow start ends the first time, in packets; a whole number from 2 to 10000000; default
         the largest window
     dup_threshold: duplicate ACKs that mean a loss; a whole number from 1 to 1000; default 3
@@ -535,6 +539,7 @@ class Tcp(_Table):
     segment_size: str | None = None
     restart_after_idle: bool | None = None
     initial_window: int | None = None
+    handshake: bool | None = None
     initial_ssthresh: int | None = None
     dup_threshold: int | None = None
     max_window: int | None = None
@@ -597,14 +602,14 @@ class Arrivals(_Table):
 
 @dataclass(kw_only=True, repr=False)
 class Access(_Table):
-    """A flow's own link, before the bottleneck.
+    """A flow's own link, before the bottleneck or behind the last hop.
 
     rtt: propagation there and back that this link adds; a duration, at most 1 h; default 0 s
     rtt_spread: each flow's `rtt` is longer by a random part up to this; a duration, at most 1 h; default 0 s
     rate: capacity, each way; a rate, at least 1 bit/s, or `unlimited`, or a list of tables, 0 only as a step or
         by `outages`; default `unlimited`
     queue: the queue before it; a queue, as in `{ kind, capacity, … }`; default `drop-tail`
-    loss: loss by link errors, forward, before the bottleneck; a loss, as in `{ kind, … }`; default `none`
+    loss: loss by link errors, forward; a loss, as in `{ kind, … }`; default `none`
     reverse_loss: loss by link errors on the way back; a loss, as in `{ kind, … }`; default `none`
     """
 
