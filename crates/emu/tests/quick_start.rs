@@ -330,7 +330,7 @@ fn the_relay_judges_and_sets_the_option_again(sandbox: &Sandbox) {
         });
         let (run, relayed) = run.expect("a thread").unwrap_or_else(|e| panic!("{e}"));
         run.is_unharmed();
-        let decided = relayed.path.links[0].quick_start.expect("a router");
+        let decided = relayed.path.links[0].quick_start.as_deref().expect("a router");
         assert_eq!((decided.approved, decided.reduced), (0, 1));
         let socket = relayed.target_sockets[0];
         if kept == Kept::IpOptions {

@@ -50,7 +50,7 @@ impl SimReport {
         let flow =
             |f: &FlowReport| u64::from(f.stopped.is_some()) + f.media.as_ref().map_or(0, |m| m.counters.by_own_rules());
         let terminals = self.satellites.iter().flat_map(|s| &s.terminals).filter_map(|t| t.quick_start);
-        let routers = self.links.iter().filter_map(|l| l.quick_start).chain(terminals);
+        let routers = self.links.iter().filter_map(|l| l.quick_start.as_deref().copied()).chain(terminals);
         self.flows.iter().map(flow).sum::<u64>() + routers.map(|q| q.by_own_rules()).sum::<u64>()
     }
 }
@@ -347,14 +347,21 @@ pub struct LinkReport {
     pub name: String,
     /// Counts of the whole run.
     pub whole: LinkCounters,
-    /// Counts in the measured window; maxima are the window's too.
-    pub measured: LinkCounters,
+    /// Those of the measured window, if that is not the whole run: of a hundred thousand flows' links they are much memory.
+    pub(crate) window: Option<Box<LinkCounters>>,
     /// Bits transmitted / bits it could have carried, in the measured window; `None` if unlimited.
     pub utilization: Option<f64>,
     /// Packets still waiting or in flight at the end.
     pub inside: u64,
     /// The decisions of the link's Quick-Start router; `None` if there is none.
-    pub quick_start: Option<RouterCounters>,
+    pub quick_start: Option<Box<RouterCounters>>,
+}
+
+impl LinkReport {
+    /// Counts in the measured window; maxima are the window's too.
+    pub fn measured(&self) -> &LinkCounters {
+        self.window.as_deref().unwrap_or(&self.whole)
+    }
 }
 
 /// One flow at one sampling instant. Rates are means over the interval that ends there.

@@ -83,7 +83,7 @@ fn a_hop_that_does_not_know_it_spoils_the_request_and_a_busy_one_lowers_it() {
     assert_eq!((counts.asked, counts.approved, counts.bad_ttl), (1, 0, 1), "{counts:?}");
     // Four fifths of 2 Mbit/s are free: of 5,120 kbit/s 1,280 are approved.
     let report = run(config(asking("receiver", 5_120.0), link(true))).unwrap();
-    let router = report.links[0].quick_start.unwrap();
+    let router = report.links[0].quick_start.as_deref().unwrap();
     assert_eq!((router.approved, router.reduced), (0, 1));
     assert_eq!(report.links[1].quick_start, None);
     assert_eq!(report.flows[0].media.as_ref().unwrap().quick_start.unwrap().approved, 1);

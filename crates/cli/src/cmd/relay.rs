@@ -218,7 +218,7 @@ pub(crate) fn drops(total: &Fates) -> Value {
 
 /// The decisions of all routers and terminals of the path together; `None` if none has made any.
 fn quick_start(path: &SimReport) -> Option<QsCounters> {
-    let links = path.links.iter().filter_map(|link| link.quick_start);
+    let links = path.links.iter().filter_map(|link| link.quick_start.as_deref().copied());
     let terminals = path.satellites.iter().flat_map(|s| &s.terminals).filter_map(|terminal| terminal.quick_start);
     links.chain(terminals).reduce(|a, b| QsCounters {
         approved: a.approved + b.approved,

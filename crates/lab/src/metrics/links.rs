@@ -67,17 +67,17 @@ impl Drops {
 
 impl LinkSummary {
     pub(super) fn new(l: &LinkReport) -> LinkSummary {
-        let by = |class| Drops::by(|reason| l.measured.class(class).dropped(reason).packets.get());
+        let by = |class| Drops::by(|reason| l.measured().class(class).dropped(reason).packets.get());
         LinkSummary {
             name: l.name.clone(),
             utilization: l.utilization,
-            transmitted_packets: l.measured.transmitted.packets.get(),
-            transmitted_bytes: l.measured.transmitted.bytes.get(),
+            transmitted_packets: l.measured().transmitted.packets.get(),
+            transmitted_bytes: l.measured().transmitted.bytes.get(),
             drops_packets: by(Class::Normal),
             low_drops_packets: by(Class::Low),
-            marked_packets: l.measured.marked.packets.get(),
-            queue_mean_packets: l.measured.mean_queue(),
-            queue_max_packets: l.measured.max_queue.get(),
+            marked_packets: l.measured().marked.packets.get(),
+            queue_mean_packets: l.measured().mean_queue(),
+            queue_max_packets: l.measured().max_queue.get(),
         }
     }
 }

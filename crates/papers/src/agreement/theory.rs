@@ -306,7 +306,7 @@ fn red_queue(c: f64, n: f64, rtt: f64, [min, max]: [f64; 2], max_p: f64) -> f64 
 
 fn mean_queue_of_red(job: &Job<'_>) -> Result<f64, RunError> {
     let run = job.run(Record::default())?;
-    Ok(run.report.links.first().map_or(f64::NAN, |link| link.measured.mean_queue()))
+    Ok(run.report.links.first().map_or(f64::NAN, |link| link.measured().mean_queue()))
 }
 
 #[cfg(test)]

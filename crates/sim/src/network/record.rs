@@ -258,15 +258,16 @@ impl Network {
 fn link_report(slot: &Slot, notes: &Notes, warmup: Instant, end: Instant) -> Option<LinkReport> {
     let Carrier::Link(link) = &slot.carrier else { return None };
     let whole = link.counters();
-    let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
+    let window = notes.at_warmup.as_deref().map(|before| Box::new(whole.since(before)));
+    let measured = window.as_deref().unwrap_or(&whole);
     let carried = measured.transmitted.bytes.as_f64() * 8.0;
     let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
     Some(LinkReport {
         name: notes.name.to_string(),
         whole,
-        measured,
+        window,
         utilization: could.map(|bits| carried / bits),
         inside: link.inside() as u64,
-        quick_start: link.quick_start().copied(),
+        quick_start: link.quick_start().copied().map(Box::new),
     })
 }

@@ -212,7 +212,7 @@ impl Dumbbell {
             let rates = report.flows.iter().filter(|f| f.group == group).map(|f| f.throughput().as_bps());
             rates.sum::<f64>() / (self.rate.as_bps() / 2.0)
         };
-        let queue = report.links[0].measured;
+        let queue = *report.links[0].measured();
         let dropped = [DropReason::QueueFull, DropReason::Early].map(|r| queue.dropped(r).packets.as_f64());
         let drops = dropped.iter().sum::<f64>() / queue.total().offered.packets.as_f64();
         // As in the tables, where a loss before the queue counts as its drop.

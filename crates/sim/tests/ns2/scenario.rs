@@ -224,7 +224,7 @@ pub(crate) fn outcome(config: SimConfig) -> Outcome {
         pps_0_200: early(&report),
         jain: sum * sum / (all.len() as f64 * squares),
         queue_drop_frac: {
-            let c = report.links[0].measured;
+            let c = *report.links[0].measured();
             c.dropped(fairpace_path::DropReason::QueueFull).packets.as_f64() / c.total().offered.packets.as_f64()
         },
     }

@@ -103,12 +103,12 @@ impl Seen {
         let all: Vec<f64> = report.flows.iter().map(FlowReport::goodput_pps).collect();
         let early = report.flows.iter().filter_map(|f| f.checkpoints.first());
         let early = early.map(|(at, c)| c.unique.packets.as_f64() / at.as_secs_f64()).sum::<f64>();
-        let link = report.links.first().map(|l| l.measured).unwrap_or_default();
+        let link = report.links.first().map(|l| *l.measured()).unwrap_or_default();
         let dropped =
             [DropReason::QueueFull, DropReason::Early].map(|r| link.dropped(r).packets.as_f64()).iter().sum::<f64>();
         // Links of the flows' own lose at random only.
         let own = report.links.iter().filter(|l| l.name.contains(".forward_in"));
-        let before = own.map(|l: &LinkReport| l.measured.total().dropped_in_all().packets.as_f64()).sum::<f64>();
+        let before = own.map(|l: &LinkReport| l.measured().total().dropped_in_all().packets.as_f64()).sum::<f64>();
         let arrived = link.total().offered.packets.as_f64();
         Seen {
             x: Group::of(report, |g| g == "x" || g == "media", fair),
