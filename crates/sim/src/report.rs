@@ -347,7 +347,7 @@ pub struct LinkReport {
     pub name: String,
     /// Counts of the whole run.
     pub whole: LinkCounters,
-    /// Those of the measured window, if that is not the whole run: of a hundred thousand flows' links they are much memory.
+    /// Counts of the measured window, if that is not the whole run: of a hundred thousand flows' links they are much memory.
     pub(crate) window: Option<Box<LinkCounters>>,
     /// Bits transmitted / bits it could have carried, in the measured window; `None` if unlimited.
     pub utilization: Option<f64>,

@@ -5,12 +5,12 @@
 //! loss (`tfrc.rs`) [RFC 5348]; G is this file's, and counts only what shows that others wait (`auto/free.rs`).
 //!
 //! ```text
-//!             a queue: G = 0.85 delivered                lost in a queue: G = X
+//!             a queue: G = 0.85 delivered          lost in a queue: G = X; X above 0.85 delivered
 //!  Start ------------------------------------> Free <------------------------------> Fair
 //!    |   each round without a queue: 2 G        |  ^     a round without: G + step     ^
 //!    |                                          |  |                                   |
-//!    |                                          '--' a queue: G = 0.85 delivered,      |
-//!    |                                               X at least                        |
+//!    |                                          '--' a queue stands, or stays:         |
+//!    |                                               G = 0.85 delivered, X at least    |
 //!    '---------------------------------------------------------------------------------'
 //!                                  lost in a queue: G = X
 //! ```
@@ -33,6 +33,9 @@
 //!
 //! - **A queue stands** when five packets in a row found one: W above 15 ms + 2 J. G goes to 0.85 of what this round delivered so
 //!   far, or of itself before half a round is over, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
+//! - **A queue stays**: what a cut changed is not heard of for a round trip, and that takes seconds where the capacity has fallen. Until then packets that left
+//!   before it, if all of them found a queue, hold G to 0.85 of what the path delivers of them, measured over 300 ms and four packets at least, from report to
+//!   report. Each measurement is of the path and not of G: several do not multiply, and the least of them counts.
 //! - **A loss in a queue** is congestion: the packets sent just before and after it waited 5 ms + 2 J in the mean; 5 ms
 //!   are what CoDel calls a standing queue [RFC 8289 §4.3]. G falls to X. Losses elsewhere are the path's own: they lower X and not G. To
 //!   judge a loss by its neighbours' delay is an old idea; what it costs to be wrong is the rate of TFRC.

@@ -13,6 +13,8 @@ const IN_A_ROW: u32 = 5;
 const JITTERS: u32 = 2;
 /// The part of the delivered rate that remains when a queue stands [draft-ietf-rmcat-gcc-02 §5.5].
 const AFTER_QUEUE: f64 = 0.85;
+/// The rate that the path delivers before a cut can show is measured over so long at least, and over `LEAST_ACKED` packets.
+const LEAST_MEASURED: Duration = Duration::from_millis(300);
 /// A round is no shorter: on a path of 10 ms G would else double a hundred times a second.
 const LEAST_ROUND: Duration = Duration::from_millis(100);
 /// Nor has it fewer packets.
@@ -82,6 +84,36 @@ struct Round {
     lost: u32,
 }
 
+/// A measurement of the rate that the path delivers of packets that left before a cut, while all of them found a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stale {
+    /// The instant of the report before the first that counts, and of the last that does: reports tell of several packets at once.
+    began: Instant,
+    last: Instant,
+    acked: u32,
+    bytes: u64,
+}
+
+impl Stale {
+    /// A packet of that size has come. Gives bytes per second, measured up to the report before this one and over 300 ms and four packets at least; then the next
+    /// measurement begins.
+    fn add(&mut self, now: Instant, size: u64) -> Option<f64> {
+        if now == self.began {
+            return None;
+        }
+        let took = self.last.since(self.began);
+        let is_over = now > self.last && took >= LEAST_MEASURED && self.acked >= LEAST_ACKED;
+        let delivered = is_over.then(|| self.bytes as f64 / took.as_secs_f64());
+        if is_over {
+            *self = Stale { began: self.last, ..Stale::default() };
+        }
+        self.acked += 1;
+        self.bytes += size;
+        self.last = now;
+        delivered
+    }
+}
+
 /// G and what it goes by.
 #[derive(Clone, Debug)]
 pub(super) struct Free {
@@ -103,8 +135,10 @@ pub(super) struct Free {
     in_a_row: u32,
     neighbours: Neighbours,
     round: Round,
-    /// Since the last cut: what left before it says nothing of the rate now.
+    /// Since the last cut: what left before it says nothing of the rate now, but how much of it the path delivers.
     since: Instant,
+    /// Of the packets that left before the last cut, those that came since, one after the other, and had found a queue.
+    stale: Stale,
     reason: &'static str,
 }
 
@@ -127,6 +161,7 @@ impl Free {
             neighbours: Neighbours::default(),
             round: Round::default(),
             since: Instant::ZERO,
+            stale: Stale::default(),
             reason: "not started",
         })
     }
@@ -171,11 +206,10 @@ impl Free {
         }
         if ack.sent_at < self.since {
             self.round = Round { began: now, ..Round::default() };
-            return;
+            return self.on_stale(now, ack);
         }
-        if let Some(rtt) = ack.rtt {
-            let found = self.base.shows_queue(rtt.saturating_sub(self.jitter.waits()));
-            self.in_a_row = if found { self.in_a_row + 1 } else { 0 };
+        if ack.rtt.is_some() {
+            self.in_a_row = if self.found_queue(ack) { self.in_a_row + 1 } else { 0 };
         }
         let round = &mut self.round;
         round.acked += 1;
@@ -208,6 +242,11 @@ impl Free {
 
     // --- inside ----------------------------------------------------------------------------------
 
+    /// The packet waited for longer than jitter explains.
+    fn found_queue(&self, ack: &Acked) -> bool {
+        ack.rtt.is_some_and(|rtt| self.base.shows_queue(rtt.saturating_sub(self.jitter.waits())))
+    }
+
     /// The rate delivered in this round so far, once half a round is over.
     fn delivered(&self, now: Instant, length: Duration) -> Option<f64> {
         let took = now.since(self.round.began);
@@ -231,11 +270,26 @@ impl Free {
         self.set(self.rate + step.min(MOST_STEP * self.rate), "no queue");
     }
 
+    /// A packet is acknowledged that left before the last cut, whose effect is not heard of for a round trip: seconds, where the capacity has
+    /// fallen. While a queue stands the flow keeps no more than its part of what the path delivers now.
+    fn on_stale(&mut self, now: Instant, ack: &Acked) {
+        if !self.found_queue(ack) || self.stale.began < self.since {
+            self.stale = Stale { began: now, last: now, ..Stale::default() };
+        }
+        match self.stale.add(now, ack.size.get()) {
+            Some(delivered) if AFTER_QUEUE * delivered < self.rate => {
+                self.set(AFTER_QUEUE * delivered, "a queue stays")
+            }
+            _ => {}
+        }
+    }
+
     /// Down to `rate`; growth begins anew, with packets that leave from now on.
     fn cut(&mut self, now: Instant, rate: f64, reason: &'static str) {
         self.starting = false;
         self.in_a_row = 0;
         self.since = now;
+        self.stale = Stale::default();
         self.round = Round { began: now, ..Round::default() };
         self.set(rate, reason);
     }

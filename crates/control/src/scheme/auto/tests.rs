@@ -211,7 +211,7 @@ fn after_a_cut_a_round_carries_three_packets_more_or_6_ms_of_g_and_a_quarter_of_
 }
 
 #[test]
-fn packets_that_left_before_a_cut_say_nothing_of_the_rate_after_it() {
+fn packets_that_left_before_a_cut_and_come_at_once_say_nothing_of_the_rate_after_it() {
     let mut a = Alone::after_a_queue();
     let (g, cut) = (a.g_kbps(), a.now);
     a.now += RTT;
@@ -220,6 +220,64 @@ fn packets_that_left_before_a_cut_say_nothing_of_the_rate_after_it() {
     assert_eq!(a.g_kbps(), g);
     (0..5).for_each(|_| a.ack(a.now, ms(100)));
     assert!(a.g_kbps() < g);
+}
+
+/// After a cut, packets that left before it come in reports: so many, so long after the report before, each of which waited so long.
+fn stale(reports: &[(u64, u64, u64)]) -> (f64, Alone) {
+    let mut a = Alone::after_a_queue();
+    let (g, cut) = (a.g_kbps(), a.now);
+    for (packets, after, waiting) in reports {
+        a.now += ms(*after);
+        (0..*packets).for_each(|_| a.ack(cut - ms(1), ms(*waiting)));
+    }
+    (g, a)
+}
+
+fn close(a: &Alone, kbps: f64) {
+    assert!((a.g_kbps() - kbps).abs() < 1e-9, "{} kbit/s, not {kbps}", a.g_kbps());
+}
+
+#[test]
+fn a_queue_that_stays_until_a_cut_can_show_leaves_0_85_of_what_the_path_delivers_meanwhile() {
+    // A packet each 40 ms is 200 kbit/s. After the first, eight take 320 ms, and the next ends the measurement.
+    let (g, a) = stale(&[(1, 40, 100); 9]);
+    assert_eq!(a.g_kbps(), g, "not over yet");
+    let (_, a) = stale(&[(1, 40, 100); 10]);
+    close(&a, 0.85 * 200.0);
+    assert_eq!((a.auto.status().reason, a.auto.phase()), ("a queue stays", Phase::Free));
+    // Several do not multiply, each is of its own packets, and G does not grow by one.
+    let (_, a) = stale(&[(1, 40, 100); 40]);
+    close(&a, 0.85 * 200.0);
+    let slower = [[(1, 40, 100); 9].as_slice(), &[(1, 50, 100); 7]].concat();
+    close(&stale(&slower).1, 0.85 * 160.0);
+    close(&stale(&[slower.as_slice(), &[(1, 20, 100); 40]].concat()).1, 0.85 * 160.0);
+    // Packets that left after the cut count as before: five of them find the queue.
+    let (_, mut a) = stale(&[(1, 40, 100); 10]);
+    let before = a.g_kbps();
+    (0..5).for_each(|_| a.ack(a.now, ms(100)));
+    assert!(a.g_kbps() < before && a.auto.status().reason == "a queue stands", "{}", a.auto.status().reason);
+}
+
+#[test]
+fn what_comes_while_a_cut_cannot_show_is_measured_from_report_to_report() {
+    // 30 packets each 400 ms are 600 kbit/s, above G; 6 are 120, wherever in a report the cut was.
+    for first in [1, 5, 29] {
+        let (g, a) = stale(&[(first, 0, 100), (30, 400, 100), (30, 400, 100), (1, 400, 100)]);
+        assert_eq!(a.g_kbps(), g);
+        let (_, a) = stale(&[(first, 0, 100), (6, 400, 100), (1, 400, 100)]);
+        close(&a, 0.85 * 120.0);
+    }
+    // Three packets are no measurement: it goes on to the report that has the fourth.
+    let (g, a) = stale(&[(1, 0, 100), (3, 350, 100), (3, 100, 100)]);
+    assert_eq!(a.g_kbps(), g);
+    close(&stale(&[(1, 0, 100), (3, 350, 100), (3, 100, 100), (1, 40, 100)]).1, 0.85 * 6.0 * 8.0 / 0.45);
+    // One packet that found no queue begins it anew.
+    let ninth_is_empty: Vec<_> = (0..40).map(|n| (1, 40, if n % 9 == 8 { 0 } else { 100 })).collect();
+    let (g, a) = stale(&ninth_is_empty);
+    assert_eq!(a.g_kbps(), g);
+    // X is the least.
+    let (_, a) = stale(&[(1, 400, 100); 12]);
+    assert_eq!((a.auto.g(), a.auto.phase()), (a.auto.x(), Phase::Fair));
 }
 
 #[test]
