@@ -194,8 +194,14 @@ impl Free {
 
     /// X is this: G is no lower.
     pub(super) fn raise_to(&mut self, x: f64) {
+        let before = self.phase();
         self.fair = x;
         self.rate = self.rate.max(x);
+        match (before, self.phase()) {
+            (Phase::Free, Phase::Fair) => self.reason = "X has risen",
+            (Phase::Fair, Phase::Free) => self.reason = "X has fallen",
+            _ => {}
+        }
     }
 
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Acked, srtt: Option<Duration>) {

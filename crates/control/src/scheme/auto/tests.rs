@@ -281,6 +281,20 @@ fn what_comes_while_a_cut_cannot_show_is_measured_from_report_to_report() {
 }
 
 #[test]
+fn a_change_of_x_alone_has_reasons_of_its_own() {
+    let mut free = Alone::after_a_queue().auto.free;
+    let (g, of) = (free.rate(), |free: &Free| (free.phase(), free.reason(), free.rate()));
+    free.raise_to(2.0 * g);
+    assert_eq!(of(&free), (Phase::Fair, "X has risen", 2.0 * g));
+    free.raise_to(3.0 * g);
+    assert_eq!(of(&free), (Phase::Fair, "X has risen", 3.0 * g));
+    free.raise_to(g);
+    assert_eq!(of(&free), (Phase::Free, "X has fallen", 3.0 * g));
+    free.raise_to(0.0);
+    assert_eq!(of(&free), (Phase::Free, "X has fallen", 3.0 * g));
+}
+
+#[test]
 fn where_more_than_a_tenth_is_lost_the_path_is_taken_for_full() {
     let mut a = Alone::new(&[]);
     a.round(25, 2, ms(0));
