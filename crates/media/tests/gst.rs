@@ -322,7 +322,7 @@ fn pictures_are_smaller_at_low_rates_unless_their_size_is_wished_for() {
 #[test]
 fn a_recording_in_which_pictures_change_their_size_is_of_the_largest_and_its_stills_are_those_asked_for() {
     let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
-    let frames = frames_at(&mut source, &[(60.0, 3.0), (500.0, 3.0), (60.0, 3.0)]);
+    let frames = frames_at(&mut source, &[(60.0, 3.0), (500.0, 3.0), (60.0, 6.0)]);
     let path = std::env::temp_dir().join(format!("fairpace-sizes-{}.ivf", std::process::id()));
     let mut writer = IvfWriter::new(std::fs::File::create(&path).unwrap()).unwrap();
     for frame in &frames {
@@ -332,16 +332,15 @@ fn a_recording_in_which_pictures_change_their_size_is_of_the_largest_and_its_sti
     let file = std::fs::File::open(&path).unwrap();
     assert_eq!(IvfReader::new(std::io::BufReader::new(file), "sizes").unwrap().size, (640, 360));
     // One of each size, and again: the encoder has made pictures of 320x180, 640x360, 320x180.
-    let times = [2.0, 5.5, 8.5].map(Duration::from_secs_f64);
+    let times = [2.0, 5.5, 11.5].map(Duration::from_secs_f64);
     let found = stills(&path, &times, 320).unwrap();
     std::fs::remove_file(&path).unwrap();
-    for (time, still) in times.iter().zip(&found) {
+    for ((time, still), phase) in times.iter().zip(&found).zip([0.0, 3.0, 6.0]) {
         let still = still.as_ref().expect("a picture was shown");
-        assert!(
-            still.taken <= *time && *time < still.taken + Duration::from_millis(200),
-            "{time:?}: {:?}",
-            still.taken
-        );
+        // How many pictures are left out when the rate has fallen differs from run to run, as above: up to 2.5 s of them.
+        let shown = frames.iter().map(|f| f.capture.since(Instant::ZERO)).rfind(|at| at <= time);
+        assert_eq!(Some(still.taken), shown, "{time:?}");
+        assert!(still.taken.as_secs_f64() >= phase, "{time:?}: {:?}", still.taken);
     }
     let jpegs: Vec<_> = found.iter().flatten().map(|still| &still.jpeg).collect();
     assert!(jpegs[0] != jpegs[1] && jpegs[1] != jpegs[2] && jpegs[0] != jpegs[2]);
