@@ -137,7 +137,7 @@ pub(super) struct Free {
     round: Round,
     /// Since the last cut: what left before it says nothing of the rate now, but how much of it the path delivers.
     since: Instant,
-    /// Of the packets that left before the last cut, those that came since, one after the other, and had found a queue.
+    /// Of the packets that left before the last cut and have come since.
     stale: Stale,
     reason: &'static str,
 }
