@@ -169,6 +169,12 @@ mod tests {
                 for other in r.against {
                     let known = experiments().any(|e| e.reading(other).is_some());
                     assert!(known, "{}: {} is against {other}", e.id, r.key);
+                    // Refused in either order, whichever of the two declares it.
+                    for both in [format!("{}+{other}", r.key), format!("{other}+{}", r.key)] {
+                        let asked = e.reading(other).map(|_| e.asked(&Asked::Named(vec![both.clone()])));
+                        let refused = matches!(asked, None | Some(Err(BadReading::Contradiction { .. })));
+                        assert!(refused, "{}: {both}", e.id);
+                    }
                 }
                 for touched in r.touches {
                     assert!(crate::select(&[(*touched).to_owned()]).is_ok(), "{}: {} touches {touched}", e.id, r.key);
