@@ -7,8 +7,12 @@
 //! - `tests/figures`: how many lines of Rust a figure takes.
 //! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.
 //! - `tests/words.rs`: what a documentation comment must not be.
+//!
+//! And [`browser`], which opens the pages of other crates' tests, too.
 
 #![forbid(unsafe_code)]
+
+pub mod browser;
 
 use std::path::{Path, PathBuf};
 

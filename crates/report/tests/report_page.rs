@@ -3,14 +3,11 @@
 //! Needs `chromium` (Debian package of that name); without it the test says so and passes. The page and the
 //! screenshots stay under `target/tmp/report-page/`, to be looked at.
 
-#![allow(clippy::disallowed_methods, reason = "the test waits for another process")]
-
+use fairpace_checks::browser;
 use fairpace_report::{
     Axis, BandKind, BarRow, Bars, Chart, Claim, Image, Lane, Page, Section, Series, Span, Style, Table,
 };
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// One of everything: what a demo shows and what a reproduction shows, with awkward values among them.
 fn specimen() -> Page {
@@ -167,36 +164,6 @@ const PIXEL: &[u8] = &[
     0xcd, 0x72, 0xb6, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 
-/// Runs the browser on `page`; `None` if there is no browser. Gives what it wrote to stdout and stderr.
-fn chromium(page: &Path, profile: &Path, extra: &[String]) -> Option<(String, String)> {
-    let out = profile.with_extension("out");
-    let err = profile.with_extension("err");
-    let _ = std::fs::remove_dir_all(profile);
-    let mut child = Command::new("chromium")
-        .args("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --enable-logging=stderr --v=0 --virtual-time-budget=3000".split(' '))
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(extra)
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(&out).unwrap())
-        .stderr(std::fs::File::create(&err).unwrap())
-        .spawn()
-        .ok()?;
-    // A browser that hangs must not hang the tests.
-    for _ in 0..600 {
-        if child.try_wait().unwrap().is_some() {
-            return Some((
-                std::fs::read_to_string(out).unwrap(),
-                String::from_utf8_lossy(&std::fs::read(err).unwrap()).into_owned(),
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    child.kill().unwrap();
-    let _ = child.wait();
-    panic!("the browser did not end within a minute");
-}
-
 #[test]
 fn the_page_draws_every_chart_in_a_browser_without_a_word_on_the_console() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report-page");
@@ -207,18 +174,17 @@ fn the_page_draws_every_chart_in_a_browser_without_a_word_on_the_console() {
     assert!(!data.contains("NaN") && !data.contains("inf"), "JSON knows no such numbers");
     std::fs::write(&file, &html).unwrap();
 
-    let Some((dom, log)) =
-        chromium(&file, &dir.join("profile-dom"), &["--dump-dom".into(), "--window-size=1360,1000".into()])
+    let Some(view) =
+        browser::open(&file, &dir.join("browser-dom"), &["--dump-dom".into(), "--window-size=1360,1000".into()])
     else {
         eprintln!("skipped: no `chromium` on this machine (Debian: apt-get install chromium)");
         return;
     };
-    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
-    assert!(complaints.is_empty(), "{complaints:#?}");
+    assert!(view.console.is_empty(), "{:#?}", view.console);
     // Seven charts: three with a common axis, four beside each other, one of these without any data.
-    assert!(dom.contains("data-drawn=\"7\""), "not all charts were drawn");
-    assert_eq!(dom.matches("class=\"u-wrap\"").count(), 7);
-    assert!(dom.matches("<canvas").count() >= 7);
+    assert!(view.out.contains("data-drawn=\"7\""), "not all charts were drawn");
+    assert_eq!(view.out.matches("class=\"u-wrap\"").count(), 7);
+    assert!(view.out.matches("<canvas").count() >= 7);
 
     for (name, size, dark) in
         [("light", "1360,3300", false), ("dark", "1360,3300", true), ("narrow", "520,5200", false)]
@@ -230,8 +196,8 @@ fn the_page_draws_every_chart_in_a_browser_without_a_word_on_the_console() {
         if dark {
             args.push("--blink-settings=preferredColorScheme=0".into());
         }
-        let (_, log) = chromium(&file, &dir.join(format!("profile-{name}")), &args).expect("it ran a moment ago");
-        assert!(!log.contains("CONSOLE"), "{name}: {log}");
+        let view = browser::open(&file, &dir.join(format!("browser-{name}")), &args).expect("it ran a moment ago");
+        assert!(view.console.is_empty(), "{name}: {:#?}", view.console);
         assert!(std::fs::metadata(dir.join(format!("{name}.png"))).unwrap().len() > 20_000, "{name}: nothing drawn");
     }
 }
