@@ -43,6 +43,8 @@ pub(crate) struct FlowState {
     pub(crate) class_override: Option<Class>,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
+    /// The answer to a packet goes into a link of the flow's own from which exits are known, by the packet's direction.
+    pub(crate) answers_apart: [bool; 2],
     /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
     pub(crate) delay_bound: u64,
     pub(crate) owd: DelayHistogram,
@@ -283,6 +285,7 @@ impl FlowState {
             takes_window,
             group,
             ended: false,
+            answers_apart: [false; 2],
             rows_ended: false,
             armed: [Instant::NEVER; 3],
             started: config.start + stream("start").duration_below(config.start_spread),

@@ -102,6 +102,12 @@ pub struct Network {
     early_until: Instant,
     /// As `early_until`, as they enter the link.
     at_once_until: Instant,
+    /// Packets that are brought early and come out at the end of their route before this instant may arrive at once.
+    arrive_until: Instant,
+    /// The last instant at which one arrived so.
+    arrived_until: Instant,
+    /// The checkpoints and the ends of flows that are still to come, the next one last.
+    looks_planned: Vec<Instant>,
     /// Scratch: packets that are brought, when, and where to.
     batch: Vec<(Instant, Hop, Ticket)>,
     stats: EngineStats,
@@ -142,7 +148,7 @@ pub struct Network {
 /// of a plain link touches the first two.
 #[repr(C, align(64))]
 struct Slot {
-    /// When its entry in the event set comes up; never if it has none.
+    /// When its entry in the event set comes up; never if it has none. Where exits are known, when the last of its entries does.
     armed: Instant,
     /// Of a link: the hop that follows it in all routes, if that is the same in all.
     next: Option<Hop>,
@@ -234,7 +240,7 @@ impl Network {
         if self.run_until(to, work) {
             return true;
         }
-        let ahead = self.brought_until();
+        let ahead = self.brought_until().max(self.arrived_until);
         if ahead > self.now {
             self.run_until(ahead, u64::MAX);
         } else {
@@ -588,7 +594,10 @@ impl Network {
                 let exit = link.pass(at, ticket);
                 let arrives = slot.arrives;
                 return match exit {
-                    Some(exit) => self.await_exit(exit, hop.medium, ticket, arrives),
+                    Some(exit) => {
+                        slot.armed = exit;
+                        self.await_exit(exit, hop.medium, ticket, arrives);
+                    }
                     None => self.collect_drops(hop.medium),
                 };
             }

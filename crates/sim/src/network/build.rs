@@ -93,6 +93,9 @@ impl Network {
             arrivals: Arrivals::default(),
             early_until: Instant::ZERO,
             at_once_until: Instant::ZERO,
+            arrive_until: Instant::ZERO,
+            arrived_until: Instant::ZERO,
+            looks_planned: Vec::new(),
             batch: Vec::new(),
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
@@ -147,6 +150,9 @@ impl Network {
             planned.extend(network.flows.last().map(|state| (state.started, target_of(START, i))));
             planned.extend(flow.stop.map(|stop| (stop, target_of(STOP, i))));
         }
+        network.looks_planned =
+            config.checkpoints.iter().copied().chain(config.flows.iter().filter_map(|f| f.stop)).collect();
+        network.looks_planned.sort_unstable_by(|a, b| b.cmp(a));
         network.events.plan(planned);
         network.number_ports();
         network.find_places();

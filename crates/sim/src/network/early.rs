@@ -10,6 +10,11 @@
 //! the flows' own links, each in memory of its own. There the feeder has an event for each few packets, and brings these some microseconds before they
 //! come out.
 //!
+//! And a packet that is brought to the last link of its route arrives at once, with the instant at which it comes out, if its flow's end there lives alone
+//! until then: it is TCP's, no timer of it comes before, no packet before this one has an event, and what it answers goes into a link that nobody else enters.
+//! In a dumbbell two of six hops have an event then: where the packet meets those of others, and where its acknowledgement does. The flow's counts are ahead
+//! until then, too, so nothing arrives so behind the next instant at which somebody looks at them.
+//!
 //! Results are the same to the bit. The order of events does not depend on what others there are ([`EventSet`](crate::engine::EventSet)). No packet
 //! passes a link in no time. The next link draws nothing, and its counts are ahead only while nobody reads them: at the end of the warm-up and
 //! of an advance they are right, since only packets that arrive before are brought early. Those behind wait for an event of the feeder, which
@@ -23,9 +28,12 @@ use fairpace_path::PlainLink;
 use fairpace_units::Instant;
 
 use super::carrier::{Carrier, Ticket};
+use super::route::direction_of;
 use super::{Exits, MEDIUM, Network, Slot, Way, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
+use crate::flow_state::Endpoint;
 use crate::hop::Hop;
+use crate::packet::Direction;
 
 /// So many packets are brought at a time: few enough that the links where they go stay in the cache meanwhile.
 const BATCH: usize = 32;
@@ -41,10 +49,29 @@ impl Network {
             slot.arrives = slot.next == Some(Hop::ENDPOINT);
             if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
+                slot.armed = Instant::ZERO;
             }
         }
         if !self.observed {
             self.find_feeders();
+            self.find_answers();
+        }
+    }
+
+    /// Finds the flows whose answers to a packet go into a link that nobody else enters, and from which exits are known.
+    fn find_answers(&mut self) {
+        let mut entered = vec![0_u32; self.media.len()];
+        for hop in self.routes.iter().flatten() {
+            if let Some(entered) = entered.get_mut(hop.medium as usize) {
+                *entered += 1;
+            }
+        }
+        for flow in &mut self.flows {
+            let [forward, back] = flow.first_hops.map(|hop| {
+                let i = hop.medium as usize;
+                self.media.get(i).is_some_and(|slot| slot.exits == Exits::Known && entered[i] == 1)
+            });
+            flow.answers_apart = [back, forward];
         }
     }
 
@@ -95,6 +122,16 @@ impl Network {
             just_after(self.until)
         };
         self.at_once_until = if self.many { Instant::ZERO } else { self.early_until };
+        self.arrive_until = self.early_until.min(self.next_look());
+    }
+
+    /// When somebody looks at the counts of flows next, or a flow ends.
+    fn next_look(&mut self) -> Instant {
+        while self.looks_planned.last().is_some_and(|at| *at <= self.now) {
+            self.looks_planned.pop();
+        }
+        let planned = self.looks_planned.last().copied().unwrap_or(Instant::NEVER);
+        self.sampling.as_ref().map_or(planned, |sampling| planned.min(sampling.last + sampling.interval))
     }
 
     /// [`Network::push`] for a feeder.
@@ -134,9 +171,36 @@ impl Network {
         {
             self.store.judge_option(at, ticket, link);
         }
-        let arrives = slot.arrives;
-        self.await_exit(exit, hop.medium, ticket, arrives);
+        let (arrives, awaited) = (slot.arrives, slot.armed);
+        if arrives && awaited < now && exit < self.arrive_until && self.may_arrive(exit, ticket) {
+            self.arrive_early(exit, ticket);
+        } else {
+            self.media[hop.medium as usize].armed = exit;
+            self.await_exit(exit, hop.medium, ticket, arrives);
+        }
         true
+    }
+
+    /// Whether nothing happens to the packet's end of its flow before it arrives at that instant, and its answers meet no other packets before an
+    /// event of theirs.
+    #[inline(always)]
+    fn may_arrive(&self, at: Instant, ticket: Ticket) -> bool {
+        let route = ticket.route();
+        let (flow, direction) = (&self.flows[route / 2], direction_of(route));
+        let Endpoint::Tcp(tcp) = &flow.endpoint else { return false };
+        let timer = match direction {
+            Direction::Forward => tcp.rx.poll_timer(),
+            Direction::Back => tcp.poll_timer(),
+        };
+        at <= timer && flow.answers_apart[direction as usize]
+    }
+
+    /// A packet arrives at an instant to come.
+    #[inline(never)]
+    fn arrive_early(&mut self, at: Instant, ticket: Ticket) {
+        self.arrived_until = self.arrived_until.max(at);
+        let packet = self.store.take(ticket);
+        self.end(at, packet);
     }
 
     /// A packet comes out of a feeder that was not brought early; those behind it perhaps can be. How many packets did come out.

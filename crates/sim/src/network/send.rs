@@ -207,8 +207,12 @@ impl Network {
                     station.leave(arq, at, i as FlowId);
                 });
                 self.retire(i as FlowId);
+                self.set_early_until();
             }
-            SAMPLE => self.sample(at),
+            SAMPLE => {
+                self.sample(at);
+                self.set_early_until();
+            }
             WARMUP => self.end_warmup(at),
             PLAN => self.note_plans(at),
             CHECKPOINT => {
@@ -216,6 +220,7 @@ impl Network {
                 for flow in &mut self.flows {
                     flow.note_checkpoint(at);
                 }
+                self.set_early_until();
             }
             _ => debug_assert!(false, "media have their own"),
         }
