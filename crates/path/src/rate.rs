@@ -195,6 +195,11 @@ impl FixedRate {
         self.last_size == size
     }
 
+    /// The size of the last packet, and how long it is served if it comes when the transmitter is idle, in nanoseconds.
+    pub(crate) fn last(&self) -> (u64, u64) {
+        (self.last_size, self.last_took.rounded_up().as_nanos())
+    }
+
     /// Whether a byte takes so long at least.
     pub(crate) fn takes_a_nanosecond(&self) -> bool {
         self.rate.get() <= WORK_PER_BYTE

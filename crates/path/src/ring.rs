@@ -78,6 +78,12 @@ impl<T: Copy> Ring<T> {
         self.get(self.first)
     }
 
+    /// The entry that was added last, even if it has been taken out.
+    #[inline]
+    pub fn last(&self) -> Option<&T> {
+        self.places.get(self.place(self.end.wrapping_sub(1)))
+    }
+
     /// Adds an entry behind the others.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {

@@ -18,6 +18,8 @@ use std::cmp::Ordering;
 
 use fairpace_units::Instant;
 
+use crate::prefetch::prefetch;
+
 /// Slots of the wheel.
 const SLOTS: usize = WORDS * 64;
 const WORDS: usize = 64;
@@ -286,6 +288,13 @@ impl EventSet {
         Some(known.map(Entry::event))
     }
 
+    /// All events that are to be taken, in no order.
+    pub fn pending(&self) -> impl Iterator<Item = Event> {
+        let Far { heap, planned } = &self.far;
+        let wheel = self.lists.iter().flatten();
+        self.soon[self.first..].iter().chain(wheel).chain(heap).chain(planned).map(|entry| entry.event())
+    }
+
     /// The event that was taken is no longer pending.
     #[inline(always)]
     pub fn done(&mut self) {
@@ -443,6 +452,14 @@ impl EventSet {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         if self.occupied[slot / 64] == 0 {
             self.words &= !(1 << (slot / 64));
+        }
+        for (ahead, slot) in [(1, slot + 1), (2, slot + 2)] {
+            if let Some(list) = self.lists.get(self.slots[slot % SLOTS] as usize) {
+                prefetch(list);
+                if ahead == 1 {
+                    list.first().into_iter().for_each(prefetch);
+                }
+            }
         }
         let entries = &mut self.lists[list as usize];
         self.free.push(list);

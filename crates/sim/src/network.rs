@@ -108,8 +108,12 @@ pub struct Network {
     arrived_until: Instant,
     /// The checkpoints and the ends of flows that are still to come, the next one last.
     looks_planned: Vec<Instant>,
-    /// Scratch: packets that are brought, when, and where to.
-    batch: Vec<(Instant, Hop, Ticket)>,
+    /// By medium: where a packet goes from a link from which exits are known. Apart from the slots, since nothing else of those is touched then.
+    nexts: Vec<Hop>,
+    /// By route: the link behind the feeder in it. Empty if there are none.
+    fed: Vec<u32>,
+    /// Scratch: packets that are brought, and when.
+    batch: Vec<(Instant, Ticket)>,
     stats: EngineStats,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
@@ -362,16 +366,17 @@ impl Network {
     /// A link as it stands, brought up to [`Network::now`]: [`BOTTLENECK`] and [`REVERSE`] are the
     /// shared ones. `None` if there is no such link.
     pub fn link(&mut self, index: u32) -> Option<&Link<Ticket>> {
-        let now = self.now;
-        self.media.iter_mut().zip(&self.notes).find(|(_, notes)| notes.first_port == index).and_then(|(slot, _)| {
-            if slot.carrier.is_link() {
-                slot.settle(now, just_after(now));
-            }
-            match &slot.carrier {
-                Carrier::Link(link) => Some(link),
-                Carrier::Other(_) => None,
-            }
-        })
+        let (now, medium) = (self.now, self.notes.iter().position(|notes| notes.first_port == index)?);
+        let inside = self.known_inside(Some(medium as u32));
+        let slot = &mut self.media[medium];
+        if slot.carrier.is_link() {
+            slot.settle(now, just_after(now));
+            slot.restore(medium as u32, &inside);
+        }
+        match &slot.carrier {
+            Carrier::Link(link) => Some(link),
+            Carrier::Other(_) => None,
+        }
     }
 
     /// Counts of a flow so far; `None` if there is no such flow.
@@ -437,12 +442,11 @@ impl Network {
         self.events.done();
         let place = cargo & !ARRIVES;
         if cargo & ARRIVES == 0 {
-            let hop = self.media[medium as usize].next;
+            let hop = self.nexts[medium as usize];
             let ticket = self.store.ticket(place);
-            self.forward_from(at, ticket, medium, hop);
+            self.forward(at, ticket, hop);
         } else {
-            let packet = self.store.take_from(place);
-            self.end(at, packet);
+            self.arrive(at, place);
         }
         1
     }
@@ -538,8 +542,8 @@ impl Network {
         if hop.medium != Hop::ENDPOINT.medium {
             return self.push(at, hop, ticket);
         }
-        let packet = self.store.take(ticket);
-        self.end(at, packet);
+        self.store.keep_marks(ticket);
+        self.arrive(at, ticket.place() as u32);
     }
 
     /// As [`Network::forward`], for a packet that is in no link.
@@ -547,7 +551,6 @@ impl Network {
     fn forward_packet(&mut self, at: Instant, packet: Packet, hop: Hop) {
         match self.media.get(hop.medium as usize) {
             Some(Slot { carrier: Carrier::Other(_), .. }) => self.push_apart(at, hop, packet),
-            None if hop == Hop::ENDPOINT => self.end(at, packet),
             Some(_) | None => {
                 let ticket = self.store.put(packet);
                 self.enter(at, ticket, hop);
@@ -555,17 +558,10 @@ impl Network {
         }
     }
 
-    /// [`Network::push`] apart from the loop.
+    /// [`Network::forward`] apart from the loop.
     #[inline(never)]
     fn enter(&mut self, at: Instant, ticket: Ticket, hop: Hop) {
-        self.push(at, hop, ticket);
-    }
-
-    /// A packet is at the end of its route.
-    #[inline(always)]
-    fn end(&mut self, at: Instant, packet: Packet) {
-        self.arrive(at, packet);
-        self.retire(packet.flow);
+        self.forward(at, ticket, hop);
     }
 
     /// Lets the endpoint of one of many flows go if the flow is over.

@@ -5,8 +5,9 @@
 //! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
 //! Only lost packets are missed in time, since somebody may wait for what is dropped.
 //!
-//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then places are given back late: one by one when the ring is full, and all
-//! when the link is found empty.
+//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then packets that find the transmitter idle and are as large as the one before
+//! are merely counted, and those that meet others lie in the ring until the transmitter is idle again. Before somebody reads, the driver tells
+//! which packets are inside ([`PlainLink::restore`]).
 
 use super::account::Account;
 use super::cold::{Cold, DELIVERED, OFFERED};
@@ -24,33 +25,37 @@ use fairpace_units::{Bytes, Class, Instant, Packets, Probability, QsOption, Rand
 
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
-/// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that comes out touches the first
-/// two cache lines; one that goes into an idle link without losses, three; one that has to wait, all four.
+/// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that is passed and alone touches the first
+/// two cache lines, and one that is pushed and popped three or, if it has to wait, all four.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink<T> {
     /// The latest time that any call has told.
     now: Instant,
+    /// Packets that were passed, found the transmitter idle, and are in no other count. All were as large as the last one, and in
+    /// the ring's last place there is one as large.
+    alone: u32,
+    recording: bool,
+    lossless: bool,
+    /// Nanoseconds on the way.
+    propagation: u64,
+    cold: Option<Box<Cold<T>>>,
+    /// As in [`Usage`].
+    idle_ns: u64,
+    transmitter: FixedRate,
     /// When the next packet comes out; never if there is none.
     next_exit: Instant,
+    /// The bytes of the packets that are not counted as departed.
+    held_bytes: u64,
     /// The packets inside, in order of departure.
     ring: Ring<Inside<T>>,
     /// Number of the first of them that is not counted as departed.
     departed: u32,
     /// Number behind the last one that was handed on; or of one that has come out.
     handed_on: u32,
-    recording: bool,
-    lossless: bool,
-    /// Nanoseconds on the way.
-    propagation: u64,
-    /// The bytes of the packets that are not counted as departed.
-    held_bytes: u64,
-    cold: Option<Box<Cold<T>>>,
-    transmitter: FixedRate,
     /// As in [`Usage`]; the sums begin again when they are full, which is kept apart.
     packet_ns: u64,
     byte_ns: u64,
-    idle_ns: u64,
     /// All that was let in.
     admitted: Held,
     losses: Option<Box<Losses>>,
@@ -119,6 +124,7 @@ impl<T: Datagram> PlainLink<T> {
             ring: Ring::default(),
             departed: 0,
             handed_on: 0,
+            alone: 0,
             recording: false,
             lossless: losses.is_none(),
             queue: DropTail::new(Room::new(*capacity)?),
@@ -153,7 +159,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// As [`PlainLink::push`] into a link without losses from which nothing is popped: the driver has the packet meanwhile. When it comes
-    /// out; `None` if it was dropped. Before counts are read, [`PlainLink::let_go`].
+    /// out; `None` if it was dropped. Before counts are read, [`PlainLink::restore`].
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, packet: T) -> Option<Instant> {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
@@ -172,9 +178,29 @@ impl<T: Datagram> PlainLink<T> {
     pub fn pass_early(&mut self, now: Instant, at: Instant, packet: T) -> Option<Instant> {
         debug_assert!(at >= now && at >= self.now && self.is_lossless(), "a packet at {at}, {} now", self.now);
         let packet = unaware(packet);
-        if self.exit_of(self.transmitter.busy_until()) < now && self.cold.is_none() {
-            // All are out, and it need not be looked at which were there.
-            self.ring.skip_to(self.ring.end());
+        let (busy_until, size) = (self.transmitter.busy_until(), packet.size().get());
+        let alike = self.transmitter.served_last(size) && packet.class() == Class::Normal && self.cold.is_none();
+        if busy_until <= at && alike && self.alone != u32::MAX {
+            self.alone += 1;
+            self.idle_ns += at.as_nanos() - busy_until.as_nanos();
+            let departure = self.transmitter.serve_idle(at, size);
+            return Some(self.exit_of(departure));
+        }
+        self.pass_among(now, at, packet, alike)
+    }
+
+    /// [`PlainLink::pass_early`] of a packet that meets others, or is the first of its size, or of one whose priority is counted.
+    #[inline(never)]
+    fn pass_among(&mut self, now: Instant, at: Instant, packet: T, alike: bool) -> Option<Instant> {
+        if alike && self.alone != u32::MAX {
+            self.show_alone(at);
+        } else {
+            self.count_alone(at);
+        }
+        if self.cold.is_none() {
+            // Only those that have not departed are in its way.
+            self.count_departures(at);
+            self.ring.skip_to(self.departed);
         }
         let departure = self.admit(at, packet)?;
         self.keep(Inside::new(departure, false, packet), now);
@@ -215,6 +241,64 @@ impl<T: Datagram> PlainLink<T> {
         self.admitted.bytes += size.get();
         self.use_up(departure.as_nanos() - now.as_nanos(), size.get());
         Some(departure)
+    }
+
+    /// If the last packet was alone and has not departed by then, it is in the ring, and those before it are not.
+    #[inline(always)]
+    fn show_alone(&mut self, now: Instant) {
+        let departure = self.transmitter.busy_until();
+        let Some(last) = self.ring.last().filter(|_| self.alone != 0) else { return };
+        if last.departure() == departure {
+            return;
+        }
+        // As large as the last one, whichever it is.
+        let packet = last.packet;
+        self.ring.skip_to(self.ring.end());
+        (self.departed, self.held_bytes) = (self.ring.end(), 0);
+        if departure > now {
+            self.ring.push(Inside::new(departure, false, packet));
+            self.held_bytes = packet.size().get();
+        }
+        self.handed_on = self.ring.end();
+    }
+
+    /// Packets that were alone join the other counts.
+    fn count_alone(&mut self, now: Instant) {
+        self.show_alone(now);
+        let packets = u64::from(std::mem::take(&mut self.alone));
+        if packets == 0 {
+            return;
+        }
+        let (size, stay_ns) = self.transmitter.last();
+        self.admitted.packets += packets;
+        self.admitted.bytes += packets * size;
+        let sums = (stay_ns.checked_mul(packets), stay_ns.checked_mul(size).and_then(|ns| ns.checked_mul(packets)));
+        if let (Some(packet_ns), Some(byte_ns)) = sums
+            && let Some(packet_ns) = packet_ns.checked_add(self.packet_ns)
+            && let Some(byte_ns) = byte_ns.checked_add(self.byte_ns)
+        {
+            (self.packet_ns, self.byte_ns) = (packet_ns, byte_ns);
+        } else {
+            (0..packets).for_each(|_| self.use_up(stay_ns, size));
+        }
+    }
+
+    /// Tells of a link from which nothing is popped which packets are inside, and when they come out, in that order: all others are out. To be
+    /// called after [`PlainLink::let_go`], before counts are read.
+    pub fn restore(&mut self, inside: impl IntoIterator<Item = (Instant, T)>) {
+        self.count_alone(self.now);
+        self.ring.skip_to(self.ring.end());
+        (self.departed, self.held_bytes) = (self.ring.end(), 0);
+        for (exit, packet) in inside {
+            let departure = Instant::from_nanos(exit.as_nanos().saturating_sub(self.propagation));
+            self.ring.push(Inside::new(departure, false, packet));
+            if departure > self.now {
+                self.held_bytes += packet.size().get();
+            } else {
+                self.departed = self.ring.end();
+            }
+        }
+        self.handed_on = self.ring.end();
     }
 
     /// As [`Link::next`](super::Link::next).
@@ -287,7 +371,8 @@ impl<T: Datagram> PlainLink<T> {
     /// Packets that were handed on and come out before that instant, which is no later than the next one after what any call has told,
     /// are out. To be called after [`Link::advance`](super::Link::advance), before counts are read, and before a pop.
     pub fn let_go(&mut self, before: Instant) {
-        let behind = self.lossless && self.cold.is_none() && self.is_behind(self.ring.first());
+        let no_low = self.cold.as_ref().is_none_or(|cold| cold.low[OFFERED] == Count::default());
+        let behind = self.lossless && no_low && self.is_behind(self.ring.first());
         if behind
             && let Some(last) = self.ring.get(self.handed_on.wrapping_sub(1))
             && self.exit_of(last.departure()) < before
@@ -403,6 +488,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     pub(super) fn restart_maximum(&mut self) {
+        self.count_alone(self.now);
         self.count_departures(self.now);
         self.maximum = self.held();
         self.transmitter.forget();

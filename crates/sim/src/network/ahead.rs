@@ -4,12 +4,14 @@
 //! the end of a route the packet, its flow, the flow's endpoint. So the event set tells the next few events, and each is looked at three times on its
 //! way to the front; what one look reads, an earlier one has asked for. Nothing here changes anything but what is in the caches.
 
+use super::carrier::Ticket;
 use super::route::{direction_of, route_of};
 use super::{ARRIVES, MEDIUM, Network, Slot, index_of, kind_of};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::prefetch::{prefetch, prefetch_head};
+use fairpace_units::Instant;
 
 /// So many events are looked at together: without a branch for each, which nobody could predict.
 const TOGETHER: usize = 4;
@@ -26,7 +28,7 @@ const NEXT: u32 = 8;
 
 /// The bytes of a slot that a packet touches which comes out, and one that goes in and need not wait.
 const OUT: usize = 64;
-const IN: usize = 192;
+const IN: usize = 128;
 
 impl Network {
     /// Asks for what the next events touch.
@@ -45,8 +47,12 @@ impl Network {
             if let Some(packet) = self.store.at(cargo & !ARRIVES) {
                 prefetch(packet);
             }
-            if let Some(slot) = self.slot_of(target) {
-                prefetch_head(slot, OUT);
+            if cargo == EventSet::NOTHING {
+                if let Some(slot) = self.slot_of(target) {
+                    prefetch_head(slot, OUT);
+                }
+            } else if let Some(next) = self.nexts.get(index_of(target) as usize) {
+                prefetch(next);
             }
         }
         for route in self.arrivals.all() {
@@ -58,10 +64,13 @@ impl Network {
         }
         self.arrivals.clear();
         let Some(events) = self.events.upcoming::<TOGETHER>(FLOWS) else { return };
-        for Event { cargo, .. } in events {
-            if let Some(packet) = self.store.at(cargo & !ARRIVES) {
-                let route = route_of(packet.flow, packet.direction) as u32;
-                self.arrivals.note(route, cargo & ARRIVES != 0);
+        // Where packets are brought early few arrive by an event, elsewhere every other one.
+        if events.iter().any(|event| event.cargo & ARRIVES != 0) {
+            for Event { cargo, .. } in events {
+                if let Some(packet) = self.store.at(cargo & !ARRIVES) {
+                    let route = route_of(packet.flow, packet.direction) as u32;
+                    self.arrivals.note(route, cargo & ARRIVES != 0);
+                }
             }
         }
         for route in self.arrivals.all() {
@@ -81,6 +90,31 @@ impl Network {
         }
         if let Some(ticket) = link.peek(NEXT) {
             self.prefetch_slot(self.routes.after(ticket.route(), Hop::link(medium), slot.place));
+        }
+    }
+
+    /// Asks for what packets touch that are brought to the links behind their feeder and arrive there: those that are about to be, and the next ones,
+    /// whose flows are asked for then.
+    #[inline(always)]
+    pub(super) fn look_at_batches(&self, now: &[(Instant, Ticket)], next: impl Iterator<Item = (Instant, Ticket)>) {
+        for (_, ticket) in now {
+            let route = ticket.route();
+            if let Some(flow) = self.flows.get(route / 2) {
+                flow.prefetch_arrival(direction_of(route));
+                self.prefetch_slot(flow.first_hops[1 - route % 2]);
+            }
+        }
+        for (_, ticket) in next {
+            let route = ticket.route();
+            if let Some(packet) = self.store.at(ticket.place() as u32) {
+                prefetch(packet);
+            }
+            if let Some(flow) = self.flows.get(route / 2) {
+                prefetch_head(flow, FlowState::HOT);
+            }
+            if let Some(medium) = self.fed.get(route) {
+                self.prefetch_slot(Hop::link(*medium));
+            }
         }
     }
 

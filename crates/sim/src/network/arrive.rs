@@ -45,15 +45,24 @@ impl Outcome {
 }
 
 impl Network {
-    /// A packet has passed its last hop.
-    #[inline]
-    pub(super) fn arrive(&mut self, at: Instant, packet: Packet) {
-        self.note_fate(at, &packet, crate::PacketFate::Received);
+    /// The packet of that place in the store has passed its last hop.
+    #[inline(never)]
+    pub(super) fn arrive(&mut self, at: Instant, place: u32) {
+        // Of TCP's only what is asked for is read; a packet whose address went out of here would be copied as a whole.
+        let packet = self.store.take_from(place);
+        if self.observed {
+            let packet = self.store.at_place(place);
+            self.note_fate(at, &packet, crate::PacketFate::Received);
+        }
         let i = packet.flow as usize;
-        let flow = &mut self.flows[i];
-        flow.count_arrival(at, &packet);
-        if self.many {
-            self.note_group_owd(at, &packet);
+        let owd = self.flows[i].count_arrival(at, &packet);
+        if self.many
+            && let Some(ns) = owd
+        {
+            let group = &mut self.groups[self.flows[i].group as usize];
+            if group.shared {
+                group.owd.record_ns(ns);
+            }
         }
         match (&mut self.flows[i].endpoint, packet.body) {
             (Endpoint::Tcp(tcp), Body::TcpData { seq, cwr, .. }) => {
@@ -70,13 +79,17 @@ impl Network {
                 self.flows[i].counts.acknowledged += acknowledged;
                 self.pump(at, i);
             }
-            _ => self.arrive_apart(at, &packet),
+            _ => self.arrive_apart(at, place),
+        }
+        if self.many {
+            self.flows[i].retire();
         }
     }
 
     /// [`Network::arrive`] for all but TCP.
     #[inline(never)]
-    fn arrive_apart(&mut self, at: Instant, packet: &Packet) {
+    fn arrive_apart(&mut self, at: Instant, place: u32) {
+        let packet = &self.store.at_place(place);
         let outcome = match &mut self.flows[packet.flow as usize].endpoint {
             Endpoint::Media(media) => media.arrive(at, packet),
             _ => unheard(packet),
@@ -123,8 +136,9 @@ impl Network {
 }
 
 impl FlowState {
-    #[inline]
-    fn count_arrival(&mut self, at: Instant, packet: &Packet) {
+    /// Counts a packet that has arrived. Its delay in nanoseconds, if it is data.
+    #[inline(always)]
+    fn count_arrival(&mut self, at: Instant, packet: &Packet) -> Option<u64> {
         let (counts, size) = (&mut self.counts, packet.size);
         if packet.ecn == Ecn::Ce && packet.direction == Direction::Forward {
             count(&mut counts.marked, 1, size);
@@ -137,6 +151,7 @@ impl FlowState {
                 if owd > self.delay_bound {
                     count(&mut counts.outage, 1, size);
                 }
+                return Some(owd);
             }
             Traffic::Dummy => count(&mut counts.dummies_received, 1, size),
             Traffic::Feedback => {
@@ -147,6 +162,7 @@ impl FlowState {
                 }
             }
         }
+        None
     }
 }
 

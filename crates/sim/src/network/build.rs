@@ -96,6 +96,8 @@ impl Network {
             arrive_until: Instant::ZERO,
             arrived_until: Instant::ZERO,
             looks_planned: Vec::new(),
+            nexts: Vec::new(),
+            fed: Vec::new(),
             batch: Vec::new(),
             stats: EngineStats::default(),
             delivered: VecDeque::new(),

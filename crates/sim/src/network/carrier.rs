@@ -120,6 +120,12 @@ impl Store {
         self.packets[place as usize]
     }
 
+    /// The packet of that place, also right after it was given out.
+    #[inline(always)]
+    pub(super) fn at_place(&self, place: u32) -> Packet {
+        self.packets[place as usize]
+    }
+
     /// The ticket of the packet of that place.
     #[inline(always)]
     pub(super) fn ticket(&self, place: u32) -> Ticket {

@@ -29,8 +29,9 @@ use fairpace_units::Instant;
 
 use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
-use super::{Exits, MEDIUM, Network, Slot, Way, just_after, target_of};
+use super::{ARRIVES, Exits, MEDIUM, Network, Slot, Way, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
+use crate::engine::{Event, EventSet};
 use crate::flow_state::Endpoint;
 use crate::hop::Hop;
 use crate::packet::Direction;
@@ -47,11 +48,12 @@ impl Network {
         }
         for (i, slot) in (0..).zip(&mut self.media) {
             slot.arrives = slot.next == Some(Hop::ENDPOINT);
-            if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
+            if self.way == Way::Short && slot.next.is_some() && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
                 slot.armed = Instant::ZERO;
             }
         }
+        self.nexts = self.media.iter().map(|slot| slot.next.unwrap_or(Hop::ENDPOINT)).collect();
         if !self.observed {
             self.find_feeders();
             self.find_answers();
@@ -104,8 +106,25 @@ impl Network {
                 *feeds &= fed;
             }
         }
+        // A route has one feeder at most, the last one.
+        let is_feeder = |may: &[bool], hop: &Hop| may.get(hop.medium as usize).is_some_and(|feeds| *feeds);
+        for route in self.routes.iter() {
+            let last = route.iter().rposition(|hop| is_feeder(&may, hop)).unwrap_or(0);
+            for hop in &route[..last] {
+                if let Some(feeds) = may.get_mut(hop.medium as usize) {
+                    *feeds = false;
+                }
+            }
+        }
+        self.has_feeders = may.contains(&true);
+        if self.has_feeders {
+            let behind = |route: &[Hop]| {
+                let after = route.iter().position(|hop| is_feeder(&may, hop)).and_then(|i| route.get(i + 1));
+                after.map_or(Hop::ENDPOINT.medium, |hop| hop.medium)
+            };
+            self.fed = self.routes.iter().map(behind).collect();
+        }
         for (slot, feeds) in self.media.iter_mut().zip(may) {
-            self.has_feeders |= feeds;
             if feeds && self.way == Way::Short {
                 slot.exits = Exits::Early;
             }
@@ -139,13 +158,12 @@ impl Network {
     pub(super) fn push_into_feeder(&mut self, at: Instant, medium: u32, ticket: Ticket) {
         let at_once_until = self.at_once_until;
         let slot = &mut self.media[medium as usize];
-        let (idle, place) = (slot.armed == Instant::NEVER, slot.place);
+        let idle = slot.armed == Instant::NEVER;
         let Some(link) = slot.plain_mut() else { return };
         link.push(at, ticket);
         let (exit, dropped) = (link.next(), link.has_dropped());
         if idle {
-            let hop = Hop::link(medium);
-            if exit < at_once_until && self.bring(exit, self.routes.after(ticket.route(), hop, place), ticket) {
+            if exit < at_once_until && self.bring(exit, ticket) {
                 if let Some(link) = self.media[medium as usize].plain_mut() {
                     link.hand_on(1);
                 }
@@ -159,11 +177,12 @@ impl Network {
         }
     }
 
-    /// A packet goes into the link where it arrives at that instant, if there is room.
+    /// A packet goes into the link behind its feeder, where it arrives at that instant, if there is room.
     #[inline(always)]
-    fn bring(&mut self, at: Instant, hop: Hop, ticket: Ticket) -> bool {
+    fn bring(&mut self, at: Instant, ticket: Ticket) -> bool {
         let now = self.now;
-        let Some(slot) = self.media.get_mut(hop.medium as usize) else { return false };
+        let Some(&medium) = self.fed.get(ticket.route()) else { return false };
+        let Some(slot) = self.media.get_mut(medium as usize) else { return false };
         let Some(link) = slot.plain_mut() else { return false };
         let Some(exit) = link.pass_early(now, at, ticket) else { return false };
         if ticket.has_option()
@@ -173,10 +192,12 @@ impl Network {
         }
         let (arrives, awaited) = (slot.arrives, slot.armed);
         if arrives && awaited < now && exit < self.arrive_until && self.may_arrive(exit, ticket) {
-            self.arrive_early(exit, ticket);
+            self.arrived_until = self.arrived_until.max(exit);
+            self.store.keep_marks(ticket);
+            self.arrive(exit, ticket.place() as u32);
         } else {
-            self.media[hop.medium as usize].armed = exit;
-            self.await_exit(exit, hop.medium, ticket, arrives);
+            self.media[medium as usize].armed = exit;
+            self.await_exit(exit, medium, ticket, arrives);
         }
         true
     }
@@ -195,14 +216,6 @@ impl Network {
         at <= timer && flow.answers_apart[direction as usize]
     }
 
-    /// A packet arrives at an instant to come.
-    #[inline(never)]
-    fn arrive_early(&mut self, at: Instant, ticket: Ticket) {
-        self.arrived_until = self.arrived_until.max(at);
-        let packet = self.store.take(ticket);
-        self.end(at, packet);
-    }
-
     /// A packet comes out of a feeder that was not brought early; those behind it perhaps can be. How many packets did come out.
     #[inline(never)]
     pub(super) fn feeder_event(&mut self, at: Instant, medium: u32) -> u64 {
@@ -212,11 +225,10 @@ impl Network {
         if let Some(link) = slot.plain_mut() {
             link.let_go(just_after(at));
         }
-        let place = self.media[i].place;
-        let after = |network: &Network, ticket: Ticket| network.routes.after(ticket.route(), Hop::link(medium), place);
         while let Some(ticket) = self.media[i].plain_mut().and_then(|link| link.pop(at)) {
-            let hop = after(self, ticket);
-            self.forward(at, ticket, hop);
+            if !self.bring(at, ticket) {
+                self.forward(at, ticket, Hop::link(self.fed[ticket.route()]));
+            }
             out += 1;
         }
         while self.bring_some(medium) && !self.many {}
@@ -238,18 +250,14 @@ impl Network {
     /// before the first of them is touched.
     fn bring_some(&mut self, medium: u32) -> bool {
         let mut batch = std::mem::take(&mut self.batch);
-        let slot = &self.media[medium as usize];
-        if let Some(link) = slot.plain() {
-            for (exit, ticket) in link.to_pop().take(BATCH) {
-                if exit >= self.early_until {
-                    break;
-                }
-                let hop = self.routes.after(ticket.route(), Hop::link(medium), slot.place);
-                self.prefetch_slot(hop);
-                batch.push((exit, hop, ticket));
+        if let Some(link) = self.media[medium as usize].plain() {
+            let mut to_pop = link.to_pop();
+            batch.extend(to_pop.by_ref().take(BATCH).take_while(|(exit, _)| *exit < self.early_until));
+            if self.looks_ahead {
+                self.look_at_batches(&batch, to_pop.take(BATCH));
             }
         }
-        let brought = batch.iter().take_while(|(exit, hop, ticket)| self.bring(*exit, *hop, *ticket)).count();
+        let brought = batch.iter().take_while(|(exit, ticket)| self.bring(*exit, *ticket)).count();
         if let Some(link) = self.media[medium as usize].plain_mut() {
             link.hand_on(brought);
         }
@@ -266,6 +274,18 @@ impl Network {
         }
     }
 
+    /// The packets inside of all links whose packets the entries of their exits have, or of the one of that number.
+    pub(super) fn known_inside(&self, medium: Option<u32>) -> Inside {
+        let mut packets: Vec<_> = self
+            .events
+            .pending()
+            .filter(|event| event.cargo != EventSet::NOTHING && medium.is_none_or(|of| of == index_of(event.target)))
+            .map(|Event { at, target, cargo }| (index_of(target), at, self.store.ticket(cargo & !ARRIVES)))
+            .collect();
+        packets.sort_unstable_by_key(|(medium, at, _)| (*medium, *at));
+        Inside(packets)
+    }
+
     /// Brings the links that flows share up to now, and counts what they dropped; what was brought early is out of a feeder if it comes out before
     /// that instant.
     pub(super) fn settle_shared(&mut self, before: Instant) {
@@ -277,7 +297,27 @@ impl Network {
     }
 }
 
+/// The packets in links whose packets nobody pops, with the number of the link and the instant of the exit, in the order of both.
+pub(super) struct Inside(Vec<(u32, Instant, Ticket)>);
+
+impl Inside {
+    /// The packets of one link.
+    fn of(&self, medium: u32) -> impl Iterator<Item = (Instant, Ticket)> {
+        let begin = self.0.partition_point(|(other, ..)| *other < medium);
+        self.0[begin..].iter().take_while(move |(other, ..)| *other == medium).map(|(_, at, ticket)| (*at, *ticket))
+    }
+}
+
 impl Slot {
+    /// Tells a link that has been settled, and whose packets nobody pops, which are inside: before it is read.
+    pub(super) fn restore(&mut self, medium: u32, inside: &Inside) {
+        if self.exits == Exits::Known
+            && let Some(link) = self.plain_mut()
+        {
+            link.restore(inside.of(medium));
+        }
+    }
+
     /// Whether it is a link in which each packet's exit is known when it goes in, no two at one instant.
     fn knows_exits(&self) -> bool {
         self.plain().is_some_and(|link| link.is_lossless() && link.spaces_packets())

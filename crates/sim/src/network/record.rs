@@ -9,7 +9,7 @@ use super::{Network, SAMPLE, Slot, just_after, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
 use crate::flow_state::Endpoint;
-use crate::packet::{Packet, Traffic};
+use crate::packet::Packet;
 use crate::pcapng::{PacketEvent, PacketFate};
 use crate::radio::Radio;
 use crate::report::{GroupReport, LinkReport, LinkRow, SimReport};
@@ -31,17 +31,6 @@ impl Network {
         }
         if let Some(observer) = &mut self.observer {
             observer.on_packet(&event);
-        }
-    }
-
-    /// A packet of one of many flows has arrived.
-    #[inline(never)]
-    pub(super) fn note_group_owd(&mut self, at: Instant, packet: &Packet) {
-        if packet.traffic() == Traffic::Data {
-            let group = &mut self.groups[self.flows[packet.flow as usize].group as usize];
-            if group.shared {
-                group.owd.record_ns(at.as_nanos().saturating_sub(packet.sent_at.as_nanos()));
-            }
         }
     }
 
@@ -104,9 +93,11 @@ impl Network {
     pub(super) fn end_warmup(&mut self, at: Instant) {
         self.settle_shared(at);
         self.set_early_until();
-        for (slot, notes) in self.media.iter_mut().zip(&mut self.notes) {
+        let inside = self.known_inside(None);
+        for ((i, slot), notes) in (0..).zip(&mut self.media).zip(&mut self.notes) {
             if slot.carrier.is_link() {
                 slot.settle(at, at);
+                slot.restore(i, &inside);
             }
             if let Carrier::Link(link) = &mut slot.carrier {
                 link.restart_maximum();
@@ -220,13 +211,16 @@ impl Network {
         report.groups = self.group_reports();
         // The last report takes the network apart piece by piece, so that both are never in memory as a whole.
         report.links.reserve_exact(self.links as usize);
+        let inside = self.known_inside(None);
         if last {
             self.store = Store::default();
-            for (slot, notes) in std::mem::take(&mut self.media).into_iter().zip(&self.notes) {
+            for ((i, mut slot), notes) in (0..).zip(std::mem::take(&mut self.media)).zip(&self.notes) {
+                slot.restore(i, &inside);
                 report.links.extend(link_report(&slot, notes, warmup, end));
             }
         } else {
-            for (slot, notes) in self.media.iter().zip(&self.notes) {
+            for ((i, slot), notes) in (0..).zip(&mut self.media).zip(&self.notes) {
+                slot.restore(i, &inside);
                 report.links.extend(link_report(slot, notes, warmup, end));
             }
         }

@@ -2,11 +2,14 @@
 
 use fairpace_units::{Class, Ecn, Instant};
 
+use super::carrier::{Carrier, Ticket};
 use super::{
-    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP, index_of, kind_of, target_of,
+    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, Slot, WARMUP, index_of, kind_of,
+    target_of,
 };
 use crate::counts::count;
 use crate::flow_state::Endpoint;
+use crate::hop::Hop;
 use crate::packet::{Body, Direction, FlowId, Outgoing, Packet, QuickStart, Traffic};
 use crate::pcapng::PacketFate;
 use crate::tcp::{Segment, TcpAck};
@@ -28,7 +31,22 @@ impl Network {
             Traffic::Feedback => &mut counts.feedback_sent,
         };
         count(counter, 1, packet.size);
-        self.note_fate(at, &packet, PacketFate::Sent);
+        // Into the store piece by piece, whatever comes then: a packet that is copied as a whole right after it was written stalls.
+        let ticket = self.store.put(packet);
+        if self.observed {
+            let packet = *self.store.get_mut(ticket);
+            self.note_fate(at, &packet, PacketFate::Sent);
+        }
+        match self.media.get(first.medium as usize) {
+            Some(Slot { carrier: Carrier::Link(_), .. }) => self.enter(at, ticket, first),
+            _ => self.send_apart(at, ticket, first),
+        }
+    }
+
+    /// [`Network::send`] to where no link comes first.
+    #[inline(never)]
+    fn send_apart(&mut self, at: Instant, ticket: Ticket, first: Hop) {
+        let packet = self.store.take(ticket);
         self.forward_packet(at, packet, first);
     }
 
@@ -115,7 +133,7 @@ impl Network {
         self.send_back(at, i, Body::TcpAck { next, sack, ece }, flow.ack_size, class, None);
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_back(
         &mut self,
         at: Instant,

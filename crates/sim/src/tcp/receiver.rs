@@ -67,19 +67,26 @@ impl TcpReceiver {
     }
 
     /// Segment `seq` has arrived. Returns the ACK to send at once, if any.
+    #[inline(always)] // an ACK that is returned through memory is copied piece by piece, and stalls
     pub fn on_segment(&mut self, now: Instant, seq: u32) -> Option<TcpAck> {
-        if seq == self.rcv_nxt && self.out_of_order.is_empty() {
-            self.rcv_nxt += 1;
-            if let Some(delayed) = self.delayed_ack
-                && self.ack_due == Instant::NEVER
-            {
-                self.ack_due = now + delayed.timeout;
-                return None;
-            }
-            return Some(self.ack());
+        if seq != self.rcv_nxt || !self.out_of_order.is_empty() {
+            return Some(self.on_segment_beside(seq));
         }
-        // Anything else is acknowledged at once: out of order, filling a hole, or a duplicate
-        // [RFC 5681 §4.2].
+        self.rcv_nxt += 1;
+        if let Some(delayed) = self.delayed_ack
+            && self.ack_due == Instant::NEVER
+        {
+            self.ack_due = now + delayed.timeout;
+            return None;
+        }
+        self.ack_due = Instant::NEVER;
+        Some(TcpAck { next: self.rcv_nxt, sack: [Range::default(); SACK_BLOCKS], ece: self.ece })
+    }
+
+    /// A segment has arrived that is not the next one, or there are holes.
+    #[inline(never)]
+    fn on_segment_beside(&mut self, seq: u32) -> TcpAck {
+        // Such a segment is acknowledged at once: out of order, filling a hole, or a duplicate [RFC 5681 §4.2].
         if seq < self.rcv_nxt || self.out_of_order.insert(Range { start: seq, end: seq + 1 }) == 0 {
             self.duplicates += 1;
         } else if seq == self.rcv_nxt
@@ -90,7 +97,7 @@ impl TcpReceiver {
         if self.sack && seq > self.rcv_nxt {
             self.remember(seq);
         }
-        Some(self.ack())
+        self.ack()
     }
 
     /// The time [`TcpReceiver::poll_timer`] named has come.
