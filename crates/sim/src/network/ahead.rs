@@ -93,27 +93,30 @@ impl Network {
         }
     }
 
-    /// Asks for what packets touch that are brought to the links behind their feeder and arrive there: those that are about to be, and the next ones,
-    /// whose flows are asked for then.
+    /// Asks for what packets touch that are brought to the links behind their feeder and arrive there, and of those of the next batch for what tells where
+    /// the rest lies. (The packets twice: from one batch to the next, they leave the nearest cache again.)
     #[inline(always)]
     pub(super) fn look_at_batches(&self, now: &[(Instant, Ticket)], next: impl Iterator<Item = (Instant, Ticket)>) {
         for (_, ticket) in now {
             let route = ticket.route();
+            if let Some(packet) = self.store.at(ticket.place() as u32) {
+                prefetch(packet);
+            }
+            if let Some(medium) = self.fed.get(route) {
+                self.prefetch_slot(Hop::link(*medium));
+            }
             if let Some(flow) = self.flows.get(route / 2) {
+                prefetch_head(flow, FlowState::HOT);
                 flow.prefetch_arrival(direction_of(route));
                 self.prefetch_slot(flow.first_hops[1 - route % 2]);
             }
         }
         for (_, ticket) in next {
-            let route = ticket.route();
             if let Some(packet) = self.store.at(ticket.place() as u32) {
                 prefetch(packet);
             }
-            if let Some(flow) = self.flows.get(route / 2) {
-                prefetch_head(flow, FlowState::HOT);
-            }
-            if let Some(medium) = self.fed.get(route) {
-                self.prefetch_slot(Hop::link(*medium));
+            if let Some(flow) = self.flows.get(ticket.route() / 2) {
+                prefetch_head(flow, 1);
             }
         }
     }
