@@ -551,6 +551,7 @@ impl Network {
     fn forward_packet(&mut self, at: Instant, packet: Packet, hop: Hop) {
         match self.media.get(hop.medium as usize) {
             Some(Slot { carrier: Carrier::Other(_), .. }) => self.push_apart(at, hop, packet),
+            None if hop == Hop::ENDPOINT => self.arrive_from_afar(at, packet),
             Some(_) | None => {
                 let ticket = self.store.put(packet);
                 self.enter(at, ticket, hop);
@@ -558,10 +559,10 @@ impl Network {
         }
     }
 
-    /// [`Network::forward`] apart from the loop.
+    /// [`Network::push`] apart from the loop.
     #[inline(never)]
     fn enter(&mut self, at: Instant, ticket: Ticket, hop: Hop) {
-        self.forward(at, ticket, hop);
+        self.push(at, hop, ticket);
     }
 
     /// Lets the endpoint of one of many flows go if the flow is over.

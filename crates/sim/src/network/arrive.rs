@@ -48,10 +48,22 @@ impl Network {
     /// The packet of that place in the store has passed its last hop.
     #[inline(never)]
     pub(super) fn arrive(&mut self, at: Instant, place: u32) {
-        // Of TCP's only what is asked for is read; a packet whose address went out of here would be copied as a whole.
         let packet = self.store.take_from(place);
+        self.see_arrival(at, packet, |network| network.store.at_place(place));
+    }
+
+    /// As [`Network::arrive`], of a packet that is in no store.
+    #[inline(never)]
+    pub(super) fn arrive_from_afar(&mut self, at: Instant, packet: Packet) {
+        self.see_arrival(at, packet, |_| packet);
+    }
+
+    /// A packet has passed its last hop. Of TCP's only what is asked for is read; a packet whose address went out of here would be copied
+    /// as a whole, so for others it is given once more.
+    #[inline(always)]
+    fn see_arrival(&mut self, at: Instant, packet: Packet, again: impl Fn(&Network) -> Packet) {
         if self.observed {
-            let packet = self.store.at_place(place);
+            let packet = again(self);
             self.note_fate(at, &packet, crate::PacketFate::Received);
         }
         let i = packet.flow as usize;
@@ -79,7 +91,10 @@ impl Network {
                 self.flows[i].counts.acknowledged += acknowledged;
                 self.pump(at, i);
             }
-            _ => self.arrive_apart(at, place),
+            _ => {
+                let packet = again(self);
+                self.arrive_apart(at, &packet);
+            }
         }
         if self.many {
             self.flows[i].retire();
@@ -88,8 +103,7 @@ impl Network {
 
     /// [`Network::arrive`] for all but TCP.
     #[inline(never)]
-    fn arrive_apart(&mut self, at: Instant, place: u32) {
-        let packet = &self.store.at_place(place);
+    fn arrive_apart(&mut self, at: Instant, packet: &Packet) {
         let outcome = match &mut self.flows[packet.flow as usize].endpoint {
             Endpoint::Media(media) => media.arrive(at, packet),
             _ => unheard(packet),

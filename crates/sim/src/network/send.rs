@@ -2,7 +2,7 @@
 
 use fairpace_units::{Class, Ecn, Instant};
 
-use super::carrier::{Carrier, Ticket};
+use super::carrier::Carrier;
 use super::{
     CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, Slot, WARMUP, index_of, kind_of,
     target_of,
@@ -31,22 +31,24 @@ impl Network {
             Traffic::Feedback => &mut counts.feedback_sent,
         };
         count(counter, 1, packet.size);
-        // Into the store piece by piece, whatever comes then: a packet that is copied as a whole right after it was written stalls.
-        let ticket = self.store.put(packet);
+        // Into the store piece by piece: a packet that is copied as a whole right after it was written stalls, and so does one whose address goes out of
+        // here.
+        let Packet { sent_at, body, flow, size, direction, class, ecn, quick_start } = packet;
         if self.observed {
-            let packet = *self.store.get_mut(ticket);
-            self.note_fate(at, &packet, PacketFate::Sent);
+            let copy = Packet { sent_at, body, flow, size, direction, class, ecn, quick_start };
+            self.note_fate(at, &copy, PacketFate::Sent);
         }
-        match self.media.get(first.medium as usize) {
-            Some(Slot { carrier: Carrier::Link(_), .. }) => self.enter(at, ticket, first),
-            _ => self.send_apart(at, ticket, first),
+        if matches!(self.media.get(first.medium as usize), Some(Slot { carrier: Carrier::Link(_), .. })) {
+            let ticket = self.store.put(packet);
+            return self.enter(at, ticket, first);
         }
+        let copy = Packet { sent_at, body, flow, size, direction, class, ecn, quick_start };
+        self.send_apart(at, copy, first);
     }
 
     /// [`Network::send`] to where no link comes first.
     #[inline(never)]
-    fn send_apart(&mut self, at: Instant, ticket: Ticket, first: Hop) {
-        let packet = self.store.take(ticket);
+    fn send_apart(&mut self, at: Instant, packet: Packet, first: Hop) {
         self.forward_packet(at, packet, first);
     }
 
