@@ -319,11 +319,9 @@ mod tests {
                 inside.retain(|(exit, _): &(Instant, Plain)| *exit >= at);
                 for link in [&mut first, &mut second] {
                     link.advance(at);
-                    if early {
-                        link.plain().unwrap().let_go(at);
-                    }
                 }
                 if early {
+                    first.plain().unwrap().let_go(at);
                     second.plain().unwrap().restore(inside.iter().copied());
                 }
                 for link in [&mut first, &mut second] {

@@ -33,7 +33,7 @@ use crate::base_station::{Allotted, Station};
 use crate::config::SimConfig;
 use crate::counts::count;
 use crate::engine::{Event, EventSet};
-use crate::flow_state::FlowState;
+use crate::flow_state::{Endpoint, FlowState};
 use crate::hop::Hop;
 use crate::packet::{Body, FlowId, Packet, QuickStart, Traffic};
 use crate::pcapng::{Observer, PacketFate, PcapWriter};
@@ -300,11 +300,11 @@ impl Network {
 
     /// A packet of an external flow enters at its first link. Everything due by `now` happens
     /// before; an earlier `now` than the last one counts as that. Routers that know Quick-Start read and
-    /// change its option. False if there is no such flow.
+    /// change its option. False if there is no such flow, or it is not external.
     pub fn inject(&mut self, now: Instant, packet: Entering) -> bool {
         self.advance(now);
         let Entering { flow, direction, size, class, ecn, quick_start, carries, token } = packet;
-        if flow as usize >= self.flows.len() {
+        if !self.flows.get(flow as usize).is_some_and(|flow| matches!(flow.endpoint, Endpoint::External)) {
             return false;
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
@@ -620,9 +620,8 @@ impl Network {
     fn await_exit(&mut self, exit: Instant, medium: u32, ticket: Ticket, arrives: bool) {
         self.store.keep_marks(ticket);
         let cargo = ticket.place() as u32 | if arrives { ARRIVES } else { 0 };
-        if exit != Instant::NEVER {
-            self.events.push_with(exit, target_of(MEDIUM, medium), cargo);
-        }
+        // One that comes out never has an entry, too, which tells that it is inside.
+        self.events.push_with(exit, target_of(MEDIUM, medium), cargo);
     }
 
     /// [`Network::push`] for links that are not plain.

@@ -434,7 +434,6 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
             },
             LinkSpec { delay: DelayModel::constant(ms(5)), ..LinkSpec::default() },
         )],
-
         flows: vec![
             FlowConfig::new("outside", Protocol::External),
             FlowConfig { start: at(1.0), ..FlowConfig::new("tcp", tcp(TcpVariant::NewReno, TcpSource::Ftp)) },
@@ -466,9 +465,11 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     // The simulator's TCP shares the link from 1 s on.
     n.advance(at(3.0));
     assert!(n.report().flows[1].whole.received.packets.get() > 500);
-    // An instant that is already over counts as now; an unknown flow is refused.
-    n.inject(at(0.5), Entering::new(id, Direction::Forward, size, 7));
-    assert!(!n.inject(at(3.0), Entering::new(42, Direction::Forward, size, 8)));
+    // An instant that is already over counts as now; an unknown flow is refused, and one of the simulator's.
+    assert!(n.inject(at(0.5), Entering::new(id, Direction::Forward, size, 7)));
+    for flow in [42, n.flow_id("tcp").unwrap()] {
+        assert!(!n.inject(at(3.0), Entering::new(flow, Direction::Forward, size, 8)));
+    }
     assert_eq!(n.now(), at(3.0));
 }
 

@@ -292,7 +292,10 @@ fn behind_a_radio(seed: u64) -> SimConfig {
         .map(|i| {
             let both = vec![RouteHop::user(0, 0), RouteHop::links(1)];
             let route = if random.below(2) == 0 { both } else { vec![RouteHop::user(0, 0)] };
-            FlowConfig { route, ..FlowConfig::new(format!("flow{i}"), protocol(random)) }
+            // Some have a link of their own behind the uplink, so that not all go the same way from there.
+            let back_out = (random.below(3) == 0).then(|| LinkSpec { loss: LossModel::None, ..link(random, false) });
+            let access = Access { back_out, ..Access::default() };
+            FlowConfig { route, access, ..FlowConfig::new(format!("flow{i}"), protocol(random)) }
         })
         .collect();
     SimConfig { seed, duration: Duration::from_secs(3), hops, flows, ..SimConfig::default() }
@@ -320,7 +323,12 @@ fn a_run_in_pieces_shows_the_same_counts_after_each_and_the_same_report() {
         while now < end {
             let longest = one_of(&mut random, &[10_000_000, 700_000_000]);
             now = end.min(now + Duration::from_nanos(1 + random.below(longest)));
-            while !short.advance_some(now, 1 + random.below(2_000)) {}
+            while !short.advance_some(now, 1 + random.below(2_000)) {
+                // Somebody reads, perhaps between two exits of one instant. (A report takes the events of a trace.)
+                if random.below(4) == 0 && !config.trace {
+                    short.report();
+                }
+            }
             stepwise.advance(now);
             for link in 0..short.link_names().len() as u32 {
                 let state = |network: &mut Network| {
@@ -336,6 +344,66 @@ fn a_run_in_pieces_shows_the_same_counts_after_each_and_the_same_report() {
         let text = [whole, short, stepwise].map(|network| text(&network.into_report()));
         assert!(text[0] == text[1] && text[1] == text[2], "seed {seed}");
     }
+}
+
+/// Packets of low priority come out of two links at one instant, and somebody reads between the two.
+#[test]
+fn a_reading_between_two_exits_of_one_instant_counts_none_twice() {
+    let own = LinkSpec {
+        rate: RateModel::Fixed(Rate::mbps(8.0)),
+        delay: DelayModel::constant(Duration::from_millis(1)),
+        ..LinkSpec::default()
+    };
+    let constant = ConstantConfig { rate: Rate::mbps(1.0), class: Class::Low, on_off: None, quick_start: None };
+    let flow = |name: &str| FlowConfig {
+        access: Access { forward_in: Some(own.clone()), ..Access::default() },
+        class_override: Some(Class::Low),
+        ..FlowConfig::new(name, Protocol::Constant(constant))
+    };
+    let config = SimConfig {
+        duration: Duration::from_millis(20),
+        hops: vec![HopConfig::path(own.clone(), own.clone())],
+        flows: vec![flow("a"), flow("b")],
+        ..SimConfig::default()
+    };
+    let [read, unread] = [true, false].map(|reads| {
+        let mut network = Network::new(&config).unwrap();
+        while !network.advance_some(Instant::ZERO + config.duration, 1) {
+            if reads {
+                network.report();
+            }
+        }
+        text(&network.into_report())
+    });
+    assert!(read == unread);
+}
+
+/// A packet takes longer than time is counted: it never comes out, and is inside.
+#[test]
+fn a_link_from_which_nothing_ever_comes_out_has_all_inside() {
+    let slow =
+        LinkSpec { rate: RateModel::Fixed(Rate::bps(0.001)), ..link(&mut RandomStream::named(1, "slow"), false) };
+    let slow =
+        LinkSpec { loss: LossModel::None, queue: QueueModel::DropTail { capacity: Capacity::Unlimited }, ..slow };
+    let constant = ConstantConfig { rate: Rate::mbps(10.0), class: Class::Normal, on_off: None, quick_start: None };
+    let config = SimConfig {
+        duration: Duration::from_secs(4),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default())],
+        flows: vec![FlowConfig {
+            access: Access { forward_out: Some(slow), ..Access::default() },
+            packet_size: Bytes::new(65_000),
+            ..FlowConfig::new("a", Protocol::Constant(constant))
+        }],
+        ..SimConfig::default()
+    };
+    let [short, stepwise] = [Network::new(&config), Network::stepwise(&config)].map(|network| {
+        let mut network = network.unwrap();
+        network.advance(Instant::ZERO + config.duration);
+        network.into_report()
+    });
+    let out = short.links.iter().find(|link| link.name == "flow.a.forward_out").unwrap();
+    assert!(out.inside > 50, "{} inside", out.inside);
+    assert!(text(&short) == text(&stepwise));
 }
 
 /// Stopped after any number of events, between two instants: the report is that of a run with an event for each exit up to then.

@@ -284,8 +284,11 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// Tells of a link from which nothing is popped which packets are inside, and when they come out, in that order: all others are out. To be
-    /// called after [`PlainLink::let_go`], before counts are read.
+    /// called after [`Link::advance`](super::Link::advance), before counts are read.
     pub fn restore(&mut self, inside: impl IntoIterator<Item = (Instant, T)>) {
+        let mut inside = inside.into_iter().peekable();
+        // Of those that come out, some are counted as they do.
+        self.let_go(inside.peek().map_or(Instant::NEVER, |(exit, _)| *exit));
         self.count_alone(self.now);
         self.ring.skip_to(self.ring.end());
         (self.departed, self.held_bytes) = (self.ring.end(), 0);

@@ -48,7 +48,7 @@ impl Network {
         }
         for (i, slot) in (0..).zip(&mut self.media) {
             slot.arrives = slot.next == Some(Hop::ENDPOINT);
-            if self.way == Way::Short && slot.next.is_some() && slot.knows_exits() && !self.shared.contains(&i) {
+            if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
                 slot.armed = Instant::ZERO;
             }
@@ -318,15 +318,15 @@ impl Slot {
         }
     }
 
-    /// Whether it is a link in which each packet's exit is known when it goes in, no two at one instant.
+    /// Whether it is a link in which each packet's exit is known when it goes in, no two at one instant, and after which all go the same way.
     fn knows_exits(&self) -> bool {
-        self.plain().is_some_and(|link| link.is_lossless() && link.spaces_packets())
+        self.next.is_some() && self.plain().is_some_and(|link| link.is_lossless() && link.spaces_packets())
     }
 
-    /// Brings the medium up to now; of a link whose packets are not popped, those are out that come out before that instant.
+    /// Brings the medium up to now; of packets that were brought on before they came out, those are out that come out before that instant.
     pub(super) fn settle(&mut self, now: Instant, before: Instant) {
         self.carrier.advance(now);
-        if self.exits != Exits::Asked
+        if self.exits == Exits::Early
             && let Some(link) = self.plain_mut()
         {
             link.let_go(before);
