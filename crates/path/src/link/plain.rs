@@ -162,6 +162,7 @@ impl<T: Datagram> PlainLink<T> {
     /// out; `None` if it was dropped. Before counts are read, [`PlainLink::restore`].
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, packet: T) -> Option<Instant> {
+        debug_assert!(self.next_exit == Instant::NEVER, "packets are popped from it");
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = self.now.max(now);
         let exit = self.pass_early(self.now, self.now, packet);
@@ -279,13 +280,16 @@ impl<T: Datagram> PlainLink<T> {
         {
             (self.packet_ns, self.byte_ns) = (packet_ns, byte_ns);
         } else {
-            (0..packets).for_each(|_| self.use_up(stay_ns, size));
+            let full = &mut self.cold().full;
+            full.packet_ns += u128::from(stay_ns) * u128::from(packets);
+            full.byte_ns += u128::from(stay_ns) * u128::from(size) * u128::from(packets);
         }
     }
 
     /// Tells of a link from which nothing is popped which packets are inside, and when they come out, in that order: all others are out. To be
     /// called after [`Link::advance`](super::Link::advance), before counts are read.
     pub fn restore(&mut self, inside: impl IntoIterator<Item = (Instant, T)>) {
+        debug_assert!(self.lossless && self.next_exit == Instant::NEVER, "packets are popped from it");
         let mut inside = inside.into_iter().peekable();
         // Of those that come out, some are counted as they do.
         self.let_go(inside.peek().map_or(Instant::NEVER, |(exit, _)| *exit));

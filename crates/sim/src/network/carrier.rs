@@ -96,6 +96,7 @@ impl Store {
     #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet) -> Ticket {
         let place = self.free.pop().unwrap_or(self.packets.len() as u32);
+        debug_assert!(place < u32::MAX / 2, "the cargo of an entry has 31 bits for a place");
         let ticket = Ticket::new(place, &packet);
         match self.packets.get_mut(place as usize) {
             Some(old) => *old = packet,

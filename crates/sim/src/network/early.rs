@@ -1,7 +1,7 @@
 //! Exits that are known before they come: an event for each packet in place of one for each link, and none on the way there.
 //!
 //! When a packet enters a plain link, it is known whether and when it comes out. So its entry in the event set has the packet with it, and when the
-//! time has come nobody touches the link ([`Exits::Known`]). Links that flows share go on as before, since their packets lie behind one another in one
+//! time has come nobody touches the link ([`Exits::Known`]). Links of a hop go on as before, since the packets of all flows lie behind one another in one
 //! ring; and so do links with losses, and those so fast that two packets may come out at one instant, which have no order then.
 //!
 //! If a link gets its packets from one other alone, nothing can come between. So a packet is brought there as it enters the other, with the instant at

@@ -185,8 +185,9 @@ impl Network {
                         tcp.on_timer(at);
                     }
                     Endpoint::Constant(constant) => constant.on_timer(at),
+                    Endpoint::Over(_) => self.stats.idle_events += 1,
                     // Media's timers run inside `poll_transmit`.
-                    Endpoint::Media(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
+                    Endpoint::Media(_) | Endpoint::External | Endpoint::Planned(_) => {}
                 }
                 self.pump(at, i);
             }
@@ -205,7 +206,8 @@ impl Network {
                         }
                     }
                     Endpoint::Media(_) => self.pump_feedback(at, i),
-                    Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
+                    Endpoint::Over(_) => self.stats.idle_events += 1,
+                    Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) => {}
                 }
             }
             START => {
