@@ -453,13 +453,13 @@ impl EventSet {
         if self.occupied[slot / 64] == 0 {
             self.words &= !(1 << (slot / 64));
         }
-        for (ahead, slot) in [(1, slot + 1), (2, slot + 2)] {
-            if let Some(list) = self.lists.get(self.slots[slot % SLOTS] as usize) {
-                prefetch(list);
-                if ahead == 1 {
-                    list.first().into_iter().for_each(prefetch);
-                }
-            }
+        // The next slot's events are asked for, and the list of the slot behind it, which tells where they lie.
+        let list_of = |slot: usize| self.lists.get(self.slots[slot % SLOTS] as usize);
+        if let Some(first) = list_of(slot + 1).and_then(|list| list.first()) {
+            prefetch(first);
+        }
+        if let Some(list) = list_of(slot + 2) {
+            prefetch(list);
         }
         let entries = &mut self.lists[list as usize];
         self.free.push(list);

@@ -2,7 +2,9 @@
 //!
 //! With thousands of flows a packet-hop finds hardly anything in the near caches, and would wait for each line in turn: its link, the next link; at
 //! the end of a route the packet, its flow, the flow's endpoint. So the event set tells the next few events, and each is looked at three times on its
-//! way to the front; what one look reads, an earlier one has asked for. Nothing here changes anything but what is in the caches.
+//! way to the front; what one look reads, an earlier one has asked for. Packets that a feeder brings (`early.rs`) have no event, and are looked at batch by batch. Nothing here changes anything but what is in the caches.
+
+use fairpace_units::Instant;
 
 use super::carrier::Ticket;
 use super::route::{direction_of, route_of};
@@ -11,12 +13,12 @@ use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::prefetch::{prefetch, prefetch_head};
-use fairpace_units::Instant;
 
 /// So many events are looked at together: without a branch for each, which nobody could predict.
 const TOGETHER: usize = 4;
 
-// The looks at events, by how many others come before them. At their packets, and the links that these come out of; at the flows where they
+// The looks at events, by how many others come before them. At their packets, and the links that these come out of, or where they go from one that
+// is not touched then; at the flows where they
 // arrive; at the flows' endpoints, and the links that answers would go into.
 const PACKETS: usize = EventSet::AHEAD - TOGETHER;
 const FLOWS: usize = PACKETS - TOGETHER;
