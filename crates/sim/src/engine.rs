@@ -1,12 +1,12 @@
-//! The pending-event set: a timing wheel for what comes soon, a heap for what comes late.
+//! The pending-event set: a timing wheel for what comes soon, coarser ones for what comes late.
 //!
 //! The event set holds one entry per packet in a flow's own link, one per other link that has something in flight, and one per running timer:
 //! some hundred for the busiest of our scenarios, and as many as there are packets in access links with 100,000 flows. The wheel's
-//! slots are lists without an order. A slot is opened when time comes to it: its events, with those of the heap that fall into
-//! it, are put in order in one array, from whose front they are taken; an event that is pushed into that time finds its
-//! place there. So an event costs the same however many are pending, and the next few are known
-//! ([`EventSet::upcoming`]). Retransmission timers and long intervals go into the heap. Events known at the beginning (starts and
-//! ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing else slower.
+//! slots are lists without an order. A slot is opened when time comes to it: its events are put in order in one array, from whose front they are taken; an
+//! event that is pushed into that time finds its place there. What comes later than the wheel's last slot lies in a slot of a coarse wheel, and goes to a
+//! place on the wheel before it when that has come near [Varghese and Lauck 1987, scheme 7]. So an event costs the same however many are pending, and the
+//! next few are known ([`EventSet::upcoming`]). Only what comes later than the last slot of all goes into a heap: after minutes in a busy run. Events
+//! known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing else slower.
 //!
 //! The order is total and explicit: by time, and of one instant by target, lowest first. When an entry was made, where it lies and how wide a
 //! slot is make no difference, so that nobody changes results by needing an event less. Of targets that have [`EventSet::DRAWN`] the kind
@@ -14,18 +14,23 @@
 //! whose packets meet again and again in a queue one would always be in front.
 //! `examples/event_set.rs` compares it with a plain heap.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 use fairpace_units::Instant;
 
 use crate::prefetch::prefetch;
 
-/// Slots of the wheel.
+/// Slots of a wheel.
 const SLOTS: usize = WORDS * 64;
-const WORDS: usize = 64;
+const WORDS: usize = 16;
 /// No list.
 const NONE: u32 = u32::MAX;
-/// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 134 ms.
+/// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is an eighth of that.
+const COARSER: u32 = 7;
+/// The list of a coarse slot keeps the memory of so many events when it is empty: it may be that of a slot with few next.
+const MOST_KEPT: usize = 64;
+/// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 34 ms, and the coarse ones 4 s and 9 minutes.
 const FIRST_SHIFT: u32 = 15;
 /// The next events are looked for so many slots ahead: if there are few in these, nobody has to hurry.
 const SLOTS_AHEAD: u64 = 4;
@@ -58,7 +63,8 @@ pub struct Event {
     pub cargo: u32,
 }
 
-/// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls.
+/// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls. In the
+/// order in which events come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     at: u64,
@@ -94,9 +100,18 @@ impl Entry {
     fn ranks_after(&self, other: &Entry) -> bool {
         rank(self.at, self.target()) > rank(other.at, other.target())
     }
+}
 
-    fn order(&self, other: &Entry) -> Ordering {
-        self.at.cmp(&other.at).then_with(|| rank(self.at, self.target()).cmp(&rank(other.at, other.target())))
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        let ranks = || rank(self.at, self.target()).cmp(&rank(other.at, other.target()));
+        self.at.cmp(&other.at).then_with(ranks).then_with(|| self.target_and_cargo.cmp(&other.target_and_cargo))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -128,16 +143,12 @@ pub struct EventSet {
     max_len: u64,
     /// log2 of a slot's width in ns.
     shift: u32,
-    /// The number of the slot that begins at `until`, the first of those on the wheel. The events of slot n are in list
-    /// `slots[n % SLOTS]`.
-    next_slot: u64,
-    slots: Box<[u32; SLOTS]>,
-    /// The slots that have an event, one bit each; the words that are not 0, one bit each.
-    occupied: [u64; WORDS],
-    words: u64,
-    /// Lists of events, in no order, and which of them no slot has.
-    lists: Vec<Vec<Entry>>,
-    free: Vec<u32>,
+    /// The first of its slots begins at `until`.
+    wheel: Wheel,
+    /// Their slots are wider by [`COARSER`] bits each than those of the wheel before.
+    coarse: [Wheel; 2],
+    /// No event of `coarse` is in a slot of the wheel before this one.
+    coarse_from: u64,
     far: Far,
     /// When the first event of `far` comes; the greatest number if there is none.
     far_at: u64,
@@ -146,6 +157,108 @@ pub struct EventSet {
     found: u32,
     /// How often a place was looked for among a crowd, since the last review.
     crowded: u32,
+}
+
+/// Slots of equal width around a wheel, from the one of number `base` on.
+#[derive(Clone, Debug)]
+struct Wheel {
+    base: u64,
+    /// The events of slot n are in list `slots[n % SLOTS]`.
+    slots: Box<[u32; SLOTS]>,
+    /// The slots that have an event, one bit each; the words that are not 0, one bit each.
+    occupied: [u64; WORDS],
+    words: u64,
+    /// Lists of events, in no order, and which of them no slot has.
+    lists: Vec<Vec<Entry>>,
+    free: Vec<u32>,
+}
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Wheel {
+            base: 0,
+            slots: Box::new([NONE; SLOTS]),
+            occupied: [0; WORDS],
+            words: 0,
+            lists: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl Wheel {
+    /// Whether it has a slot of that number.
+    #[inline(always)]
+    fn reaches(&self, slot: u64) -> bool {
+        slot.wrapping_sub(self.base) < SLOTS as u64
+    }
+
+    /// Adds an event to a slot that it has.
+    #[inline(always)]
+    fn put(&mut self, slot: u64, entry: Entry) {
+        let list = self.slots[slot as usize % SLOTS];
+        match self.lists.get_mut(list as usize) {
+            Some(list) => list.push(entry),
+            None => self.begin_list(slot as usize % SLOTS, entry),
+        }
+    }
+
+    /// The first event of its slot.
+    #[inline(never)]
+    fn begin_list(&mut self, slot: usize, entry: Entry) {
+        let list = self.free.pop().unwrap_or(self.lists.len() as u32);
+        match self.lists.get_mut(list as usize) {
+            Some(empty) => empty.push(entry),
+            None => self.lists.push(vec![entry]),
+        }
+        self.slots[slot] = list;
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
+    }
+
+    /// The number of the first slot that has an event.
+    #[inline]
+    fn first(&self) -> Option<u64> {
+        let from = self.base as usize % SLOTS;
+        let (word, bits) = (from / 64, u64::MAX << (from % 64));
+        let here = self.occupied[word] & bits;
+        let slot = if here != 0 {
+            word * 64 + here.trailing_zeros() as usize
+        } else if self.words == 0 {
+            return None;
+        } else {
+            // Around the wheel, from the next word on.
+            let later = self.words & u64::MAX << word << 1;
+            let word = if later != 0 { later } else { self.words }.trailing_zeros() as usize;
+            word * 64 + self.occupied[word].trailing_zeros() as usize
+        };
+        Some(self.base + (slot.wrapping_sub(from) % SLOTS) as u64)
+    }
+
+    /// The earliest event of the first slot that has any.
+    fn earliest(&self) -> Option<&Entry> {
+        let list = self.slots[self.first()? as usize % SLOTS];
+        self.lists[list as usize].iter().min_by_key(|entry| entry.at)
+    }
+
+    /// The list of a slot, which has none then; whoever has emptied it gives it back to `free`.
+    #[inline(always)]
+    fn take(&mut self, slot: usize) -> u32 {
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        if self.occupied[slot / 64] == 0 {
+            self.words &= !(1 << (slot / 64));
+        }
+        std::mem::replace(&mut self.slots[slot], NONE)
+    }
+
+    /// Takes all events out.
+    fn drain(&mut self, into: &mut Vec<Entry>) {
+        into.extend(self.lists.iter_mut().flat_map(|list| list.drain(..)));
+        self.slots.fill(NONE);
+        self.occupied = [0; WORDS];
+        self.words = 0;
+        self.free = (0..self.lists.len() as u32).collect();
+    }
 }
 
 impl Default for EventSet {
@@ -158,12 +271,9 @@ impl Default for EventSet {
             removed: 0,
             max_len: 0,
             shift: FIRST_SHIFT,
-            next_slot: 0,
-            slots: Box::new([NONE; SLOTS]),
-            occupied: [0; WORDS],
-            words: 0,
-            lists: Vec::new(),
-            free: Vec::new(),
+            wheel: Wheel::default(),
+            coarse: [Wheel::default(), Wheel::default()],
+            coarse_from: 0,
             far: Far::default(),
             far_at: u64::MAX,
             opened: 0,
@@ -194,7 +304,7 @@ impl EventSet {
             self.far.planned.push(Entry::new(at, target, EventSet::NOTHING));
         }
         self.max_len = self.max_len.max(self.pushed - self.removed);
-        self.far.planned.sort_unstable_by(|a, b| b.order(a));
+        self.far.planned.sort_unstable_by(|a, b| b.cmp(a));
         self.far_at = self.far.first_at();
     }
 
@@ -222,27 +332,18 @@ impl EventSet {
         if entry.at < self.until {
             return self.insert_soon(entry);
         }
-        if !self.reaches(entry.at) {
-            return self.insert_far(entry);
+        let slot = entry.at >> self.shift;
+        if !self.wheel.reaches(slot) {
+            return self.insert_later(entry);
         }
-        let list = self.slots[(entry.at >> self.shift) as usize % SLOTS];
-        match self.lists.get_mut(list as usize) {
-            Some(list) => list.push(entry),
-            None => self.begin_list(entry),
-        }
-    }
-
-    /// Whether the wheel reaches so far.
-    #[inline(always)]
-    fn reaches(&self, at: u64) -> bool {
-        (at >> self.shift).wrapping_sub(self.next_slot) < SLOTS as u64
+        self.wheel.put(slot, entry);
     }
 
     /// When the earliest event is; `None` if there is none.
     pub fn next(&self) -> Option<Instant> {
         let first = self.soon.get(self.first).or_else(|| {
-            let list = self.slots[self.first_slot()? as usize % SLOTS];
-            self.lists[list as usize].iter().min_by_key(|entry| entry.at)
+            let wheels = [&self.wheel].into_iter().chain(&self.coarse);
+            wheels.filter_map(Wheel::earliest).min_by_key(|entry| entry.at)
         });
         let at = first.map_or(u64::MAX, |entry| entry.at).min(self.far_at);
         (at != u64::MAX).then(|| Instant::from_nanos(at))
@@ -291,8 +392,13 @@ impl EventSet {
     /// All events that are to be taken, in no order.
     pub fn pending(&self) -> impl Iterator<Item = Event> {
         let Far { heap, planned } = &self.far;
-        let wheel = self.lists.iter().flatten();
-        self.soon[self.first..].iter().chain(wheel).chain(heap).chain(planned).map(|entry| entry.event())
+        let wheels = [&self.wheel].into_iter().chain(&self.coarse).flat_map(|wheel| wheel.lists.iter().flatten());
+        self.soon[self.first..]
+            .iter()
+            .chain(wheels)
+            .chain(heap.iter().map(|Reverse(entry)| entry))
+            .chain(planned)
+            .map(|entry| entry.event())
     }
 
     /// The event that was taken is no longer pending.
@@ -366,43 +472,48 @@ impl EventSet {
         }
     }
 
-    #[cold]
-    fn insert_far(&mut self, entry: Entry) {
-        self.far.push(entry);
+    /// Adds an event behind the wheel's last slot.
+    #[inline(never)]
+    fn insert_later(&mut self, entry: Entry) {
+        let mut shift = self.shift;
+        for wheel in &mut self.coarse {
+            shift += COARSER;
+            let slot = entry.at >> shift;
+            if wheel.reaches(slot) {
+                return wheel.put(slot, entry);
+            }
+        }
+        self.far.heap.push(Reverse(entry));
         self.far_at = self.far.first_at();
     }
 
-    /// The first event of its slot.
+    /// Each coarse wheel begins where the one before it ends, or less than one of its slots sooner: what it has before goes to its place in that.
     #[inline(never)]
-    fn begin_list(&mut self, entry: Entry) {
-        let slot = (entry.at >> self.shift) as usize % SLOTS;
-        let list = self.free.pop().unwrap_or(self.lists.len() as u32);
-        match self.lists.get_mut(list as usize) {
-            Some(empty) => empty.push(entry),
-            None => self.lists.push(vec![entry]),
+    fn pour(&mut self) {
+        let mut ends = self.wheel.base.saturating_add(SLOTS as u64);
+        for i in 0..self.coarse.len() {
+            ends >>= COARSER;
+            while let Some(slot) = self.coarse[i].first().filter(|slot| *slot < ends) {
+                let list = self.coarse[i].take(slot as usize % SLOTS);
+                let mut entries = std::mem::take(&mut self.coarse[i].lists[list as usize]);
+                entries.drain(..).for_each(|entry| self.place(entry));
+                if entries.capacity() <= MOST_KEPT {
+                    self.coarse[i].lists[list as usize] = entries;
+                }
+                self.coarse[i].free.push(list);
+            }
+            self.coarse[i].base = ends;
+            if i == 0 {
+                self.coarse_from = ends << COARSER;
+            }
+            ends = ends.saturating_add(SLOTS as u64);
         }
-        self.slots[slot] = list;
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.words |= 1 << (slot / 64);
     }
 
-    /// The number of the first slot that has an event.
-    #[inline]
-    fn first_slot(&self) -> Option<u64> {
-        let from = self.next_slot as usize % SLOTS;
-        let (word, bits) = (from / 64, u64::MAX << (from % 64));
-        let here = self.occupied[word] & bits;
-        let slot = if here != 0 {
-            word * 64 + here.trailing_zeros() as usize
-        } else if self.words == 0 {
-            return None;
-        } else {
-            // Around the wheel, from the next word on.
-            let later = self.words.rotate_right(word as u32 + 1);
-            let word = (word + 1 + later.trailing_zeros() as usize) % WORDS;
-            word * 64 + self.occupied[word].trailing_zeros() as usize
-        };
-        Some(self.next_slot + (slot.wrapping_sub(from) % SLOTS) as u64)
+    /// The slot of the wheel in which the first slot begins that has events on a coarse one.
+    fn first_coarse(&self) -> Option<u64> {
+        let wheels = self.coarse.iter().zip([COARSER, 2 * COARSER]);
+        wheels.filter_map(|(wheel, bits)| Some(wheel.first()? << bits)).min()
     }
 
     /// Puts the events of the next slot that has any in order, if it does not begin after `last`.
@@ -411,7 +522,18 @@ impl EventSet {
         if (self.opened == REVIEW_EVERY || self.found > REVIEW_AT) && self.review() {
             return true;
         }
-        let (wheel, far) = (self.first_slot().unwrap_or(u64::MAX), self.far_at >> self.shift);
+        let (mut wheel, far) = (self.wheel.first().unwrap_or(u64::MAX), self.far_at >> self.shift);
+        // What is on a coarse wheel comes first only where there is nothing else for long.
+        while wheel.min(far) >= self.coarse_from
+            && let Some(coarse) = self.first_coarse().filter(|coarse| *coarse <= wheel.min(far))
+        {
+            if coarse << self.shift > last {
+                return false;
+            }
+            self.open_until(coarse);
+            self.pour();
+            wheel = self.wheel.first().unwrap_or(u64::MAX);
+        }
         let slot = wheel.min(far);
         if (self.far_at == u64::MAX && wheel == u64::MAX) || slot << self.shift > last {
             return false;
@@ -428,11 +550,15 @@ impl EventSet {
         if wheel == slot {
             self.open_list(slot as usize % SLOTS);
         }
+        // Only now, since the wheel's last slot lies where this one was.
+        if self.wheel.base + SLOTS as u64 >= self.coarse_from + (1 << COARSER) {
+            self.pour();
+        }
         self.bring_far();
         true
     }
 
-    /// Puts what comes from the heap before `until` in order.
+    /// Puts what comes before `until` from the heap, and of what was planned, in order.
     #[inline(always)]
     fn bring_far(&mut self) {
         while self.far_at < self.until
@@ -448,21 +574,18 @@ impl EventSet {
     /// Puts the events of a slot in order, behind those before it.
     #[inline(always)]
     fn open_list(&mut self, slot: usize) {
-        let list = std::mem::replace(&mut self.slots[slot], NONE);
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0 {
-            self.words &= !(1 << (slot / 64));
-        }
+        let wheel = &mut self.wheel;
+        let list = wheel.take(slot);
         // The next slot's events are asked for, and the list of the slot behind it, which tells where they lie.
-        let list_of = |slot: usize| self.lists.get(self.slots[slot % SLOTS] as usize);
+        let list_of = |slot: usize| wheel.lists.get(wheel.slots[slot % SLOTS] as usize);
         if let Some(first) = list_of(slot + 1).and_then(|list| list.first()) {
             prefetch(first);
         }
         if let Some(list) = list_of(slot + 2) {
             prefetch(list);
         }
-        let entries = &mut self.lists[list as usize];
-        self.free.push(list);
+        let entries = &mut wheel.lists[list as usize];
+        wheel.free.push(list);
         self.found += entries.len() as u32;
         let begin = self.soon.len();
         if begin == 0 {
@@ -473,7 +596,7 @@ impl EventSet {
         }
         let soon = &mut self.soon[begin..];
         if soon.len() > FEW {
-            soon.sort_unstable_by(Entry::order);
+            soon.sort_unstable();
         } else {
             for len in 2..=soon.len() {
                 sink(&mut soon[..len]);
@@ -502,15 +625,14 @@ impl EventSet {
     fn set_width(&mut self, shift: u32) {
         let from = self.soon.get(self.first).map_or(self.until, |first| first.at.saturating_add(1).min(self.until));
         let mut entries = self.soon.split_off(self.first);
-        entries.extend(self.lists.iter_mut().flat_map(|list| list.drain(..)));
-        self.slots.fill(NONE);
-        self.occupied = [0; WORDS];
-        self.words = 0;
-        self.free = (0..self.lists.len() as u32).collect();
+        for wheel in [&mut self.wheel].into_iter().chain(&mut self.coarse) {
+            wheel.drain(&mut entries);
+        }
         self.shift = shift;
         self.open_until(from.div_ceil(1 << shift));
+        self.pour();
         let (mut soon, later): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.at < self.until);
-        soon.sort_unstable_by(Entry::order);
+        soon.sort_unstable();
         (self.soon, self.first) = (soon, 0);
         later.into_iter().for_each(|entry| self.place(entry));
         self.bring_far();
@@ -518,7 +640,7 @@ impl EventSet {
 
     /// All events before the slot of that number are those in order.
     fn open_until(&mut self, next_slot: u64) {
-        self.next_slot = next_slot;
+        self.wheel.base = next_slot;
         self.until = if next_slot > u64::MAX >> self.shift { u64::MAX } else { next_slot << self.shift };
     }
 }
@@ -540,68 +662,28 @@ fn sink(entries: &mut [Entry]) {
     }
 }
 
-/// A binary heap of entries, beside a list of those that were known at the beginning.
+/// A heap of entries, beside a list of those that were known at the beginning.
 #[derive(Clone, Debug, Default)]
 struct Far {
-    heap: Vec<Entry>,
+    heap: BinaryHeap<Reverse<Entry>>,
     /// Sorted, the last one first.
     planned: Vec<Entry>,
 }
 
 impl Far {
-    fn first(&self) -> Option<&Entry> {
-        match (self.heap.first(), self.planned.last()) {
-            (Some(a), Some(b)) => Some(if a.is_after(b) { b } else { a }),
-            (a, b) => a.or(b),
-        }
-    }
-
     fn first_at(&self) -> u64 {
-        self.first().map_or(u64::MAX, |entry| entry.at)
-    }
-
-    fn push(&mut self, entry: Entry) {
-        let mut hole = self.heap.len();
-        self.heap.push(entry);
-        while hole > 0 {
-            let parent = (hole - 1) / 2;
-            if !self.heap[parent].is_after(&entry) {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = entry;
+        let heap = self.heap.peek().map(|Reverse(entry)| entry.at);
+        let planned = self.planned.last().map(|entry| entry.at);
+        heap.into_iter().chain(planned).min().unwrap_or(u64::MAX)
     }
 
     fn pop(&mut self) -> Option<Entry> {
-        if let Some(planned) = self.planned.last()
-            && self.heap.first().is_none_or(|top| top.is_after(planned))
-        {
-            return self.planned.pop();
+        match (self.heap.peek(), self.planned.last()) {
+            (Some(Reverse(entry)), Some(planned)) if planned.is_after(entry) => {}
+            (_, Some(_)) => return self.planned.pop(),
+            _ => {}
         }
-        let top = *self.heap.first()?;
-        let entry = self.heap.pop()?;
-        if self.heap.is_empty() {
-            return Some(top);
-        }
-        let mut hole = 0;
-        loop {
-            let left = 2 * hole + 1;
-            if left >= self.heap.len() {
-                break;
-            }
-            let right = left + 1;
-            let smaller = right < self.heap.len() && self.heap[left].is_after(&self.heap[right]);
-            let child = if smaller { right } else { left };
-            if !entry.is_after(&self.heap[child]) {
-                break;
-            }
-            self.heap[hole] = self.heap[child];
-            hole = child;
-        }
-        self.heap[hole] = entry;
-        Some(top)
+        self.heap.pop().map(|Reverse(entry)| entry)
     }
 }
 
@@ -823,7 +905,7 @@ mod tests {
     }
 
     /// After 5,000 events of one instant, for which slots became as narrow as they can be, timers of milliseconds go onto the wheel again, not
-    /// through the heap.
+    /// through the coarse ones.
     #[test]
     fn slots_become_wide_again_after_many_events_of_one_instant() {
         for take in WAYS {
@@ -838,7 +920,58 @@ mod tests {
                 let ahead = if order < 5_000 { 10 } else { 1_000_000 + random.below(20_000_000) };
                 set.push(at + fairpace_units::Duration::from_nanos(ahead), order);
             }
-            assert!(set.far.heap.len() < 100, "{} in the heap, slots of 2^{} ns", set.far.heap.len(), set.shift);
+            let coarse: usize = set.coarse.iter().flat_map(|wheel| &wheel.lists).map(Vec::len).sum();
+            assert!(coarse < 2_500, "{coarse} on coarse wheels, slots of 2^{} ns", set.shift);
+        }
+    }
+
+    /// Events at distances over six decades: in order, and none in the heap that comes before the coarse wheels end, though slots are as narrow as
+    /// 100,000 flows make them.
+    #[test]
+    fn late_events_wait_on_coarse_wheels_and_come_in_order() {
+        for take in WAYS {
+            let mut random = RandomStream::named(1, "coarse");
+            let (mut set, mut list) = (EventSet::default(), std::collections::BTreeSet::new());
+            let (mut now, mut coarse) = (0, 0);
+            for order in 0..300_000_u32 {
+                let decade = 10_u64.pow(3 + random.below(7) as u32);
+                let at = now + random.below(decade);
+                set.push(Instant::from_nanos(at), order);
+                list.insert((at, order));
+                if list.len() > 20_000 {
+                    let (at, target) = list.pop_first().unwrap();
+                    assert_eq!(take(&mut set, Instant::NEVER), Some((Instant::from_nanos(at), target)), "{order}");
+                    set.done();
+                    now = at;
+                }
+                coarse = coarse.max(set.coarse.iter().flat_map(|wheel| &wheel.lists).map(Vec::len).sum());
+                assert_eq!(set.next(), list.first().map(|(at, _)| Instant::from_nanos(*at)));
+            }
+            assert!(coarse > 5_000 && set.far.heap.is_empty(), "{coarse} coarse, {} in the heap", set.far.heap.len());
+            while let Some((at, target)) = list.pop_first() {
+                assert_eq!(pop(&mut set, take), Some((Instant::from_nanos(at), target)));
+            }
+            assert!(set.is_empty() && set.next().is_none());
+        }
+    }
+
+    /// Hours of nothing between events: the wheels go to the next one at once.
+    #[test]
+    fn empty_hours_between_events_cost_nothing() {
+        for take in WAYS {
+            let mut set = EventSet::default();
+            let hours = |n: u64| Instant::from_nanos(n * 3_600_000_000_000);
+            for n in 0..2_000 {
+                set.push(hours(n), n as u32);
+                set.push(hours(n) + fairpace_units::Duration::from_millis(n), 10_000 + n as u32);
+                if n > 0 {
+                    let before = n - 1;
+                    let late = hours(before) + fairpace_units::Duration::from_millis(before);
+                    assert_eq!(pop(&mut set, take), Some((hours(before), before as u32)));
+                    assert_eq!(pop(&mut set, take), Some((late, 10_000 + before as u32)));
+                }
+            }
+            assert_eq!(set.len(), 2);
         }
     }
 
