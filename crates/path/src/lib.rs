@@ -68,7 +68,7 @@ pub use channel::{Channel, ChannelError, FadingError, Modulation, Rayleigh};
 pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
 pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};
-pub use link::{Link, PlainLink};
+pub use link::{Lane, Link, PlainLink};
 pub use medium::{CustomMedium, Medium};
 pub use ring::Ring;
 pub use spec::*;

@@ -11,6 +11,7 @@
 mod account;
 mod cold;
 mod composed;
+mod lane;
 mod plain;
 mod queueing;
 mod usage;
@@ -19,6 +20,7 @@ use crate::quick_start::QsCounters;
 use crate::{Datagram, DropReason, LinkCounters, LinkError, LinkSpec};
 use composed::Composed;
 use fairpace_units::{Bytes, Instant, QsOption, Rate};
+pub use lane::Lane;
 pub use plain::PlainLink;
 
 /// A link between two nodes, one direction.
@@ -174,7 +176,8 @@ impl<T: Datagram> Link<T> {
         }
     }
 
-    /// Forgets the largest queue seen, so that it is that of the time from now on.
+    /// Forgets the largest queue seen, so that it is that of the time from now on. If packets are passed ([`PlainLink::pass`]), the link's lane is
+    /// another one then: [`PlainLink::lane`].
     pub fn restart_maximum(&mut self) {
         ask!(&mut self.0, link => link.restart_maximum());
     }
@@ -311,7 +314,7 @@ mod tests {
         // Packets of low priority are counted apart, and are in the way of counting those that are alone.
         let low_too = random.below(2) == 0;
         let variety = 1 + random.below(5);
-        let (mut out, mut inside, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut out, mut inside, mut read, mut lane) = (Vec::new(), Vec::new(), Vec::new(), Lane::default());
         let (mut arrival, mut reading, mut id) = (Instant::ZERO, Instant::ZERO, 0);
         let end = loop {
             let at = arrival.min(reading).min(first.next()).min(second.next());
@@ -322,12 +325,15 @@ mod tests {
                 }
                 if early {
                     first.plain().unwrap().let_go(at);
-                    second.plain().unwrap().restore(inside.iter().copied());
+                    second.plain().unwrap().restore(&mut lane, inside.iter().copied());
                 }
                 for link in [&mut first, &mut second] {
                     if random.below(20) == 0 {
                         link.restart_maximum();
                     }
+                }
+                if early {
+                    lane = second.plain().unwrap().lane();
                 }
                 read.push([state(&first), state(&second)]);
                 if id >= 600 {
@@ -344,7 +350,7 @@ mod tests {
                 }
                 while let Some(packet) = first.pop(at) {
                     if early {
-                        inside.extend(second.plain().unwrap().pass(at, packet).map(|exit| (exit, packet)));
+                        inside.extend(second.plain().unwrap().pass(&mut lane, at, packet).map(|exit| (exit, packet)));
                         out.extend(
                             inside.last().filter(|(_, last)| last.id == packet.id).map(|(exit, _)| (*exit, packet.id)),
                         );
@@ -367,9 +373,9 @@ mod tests {
             if early {
                 let (first, second) = (first.plain().unwrap(), second.plain().unwrap());
                 let due: Vec<_> = first.to_pop().take_while(|(exit, _)| *exit < reading).collect();
-                let passed = due
-                    .iter()
-                    .map_while(|(exit, packet)| second.pass_early(at, *exit, *packet).map(|out| (out, *packet)));
+                let passed = due.iter().map_while(|(exit, packet)| {
+                    second.pass_early(&mut lane, at, *exit, *packet).map(|out| (out, *packet))
+                });
                 let before = inside.len();
                 inside.extend(passed);
                 out.extend(inside[before..].iter().map(|(exit, packet)| (*exit, packet.id)));

@@ -26,7 +26,7 @@ mod send;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_path::{DropReason, Link};
+use fairpace_path::{DropReason, Lane, Link};
 use fairpace_units::{Duration, Instant};
 
 use crate::base_station::{Allotted, Station};
@@ -85,6 +85,8 @@ pub struct Network {
     events: EventSet,
     /// All media; a [`Hop`] has an index of these.
     media: Vec<Slot>,
+    /// One per medium.
+    entrances: Vec<Entrance>,
     /// The packets that are in links.
     store: Store,
     /// Two per flow: forward and back.
@@ -152,18 +154,31 @@ pub struct Network {
 /// of a plain link touches the first two.
 #[repr(C, align(64))]
 struct Slot {
-    /// When its entry in the event set comes up; never if it has none. Where exits are known, when the last of its entries does.
+    /// When its entry in the event set comes up; never if it has none, or one for each packet.
     armed: Instant,
     /// Of a link: the hop that follows it in all routes, if that is the same in all.
     next: Option<Hop>,
     exits: Exits,
-    /// Of a link: its packets arrive when they come out.
-    arrives: bool,
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
     carrier: Carrier,
 }
+
+/// The entrance of a medium: all that a packet touches of a flow's own link that it finds idle. In a cache line of its own, beside those of the flow's
+/// other links.
+#[repr(C, align(64))]
+struct Entrance {
+    /// Open where exits are known.
+    lane: Lane,
+    /// When the last of its entries in the event set comes up, where exits are known.
+    awaited: Instant,
+    is_link: bool,
+    /// Packets arrive when they come out.
+    arrives: bool,
+}
+
+const _: () = assert!(size_of::<Entrance>() == 64);
 
 /// The way in which packets leave a medium.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -371,7 +386,7 @@ impl Network {
         let slot = &mut self.media[medium];
         if slot.carrier.is_link() {
             slot.settle(now, just_after(now));
-            slot.restore(medium as u32, &inside);
+            slot.restore(&mut self.entrances[medium], medium as u32, &inside);
         }
         match &slot.carrier {
             Carrier::Link(link) => Some(link),
@@ -576,6 +591,13 @@ impl Network {
     /// A packet goes into a medium, or through a base station.
     #[inline(always)]
     fn push(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
+        if let Some(entrance) = self.entrances.get_mut(hop.medium as usize)
+            && let Some(exit) = entrance.lane.pass(at, ticket.unmarked_size())
+        {
+            entrance.awaited = exit;
+            let arrives = entrance.arrives;
+            return self.await_exit(exit, hop.medium, ticket, arrives);
+        }
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };
         let Carrier::Link(link) = &mut slot.carrier else {
             let packet = self.store.take(ticket);
@@ -588,11 +610,11 @@ impl Network {
         match slot.exits {
             Exits::Asked => {}
             Exits::Known => {
-                let exit = link.pass(at, ticket);
-                let arrives = slot.arrives;
-                return match exit {
+                let entrance = &mut self.entrances[hop.medium as usize];
+                return match link.pass(&mut entrance.lane, at, ticket) {
                     Some(exit) => {
-                        slot.armed = exit;
+                        entrance.awaited = exit;
+                        let arrives = entrance.arrives;
                         self.await_exit(exit, hop.medium, ticket, arrives);
                     }
                     None => self.collect_drops(hop.medium),

@@ -5,12 +5,14 @@
 //! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
 //! Only lost packets are missed in time, since somebody may wait for what is dropped.
 //!
-//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then packets that find the transmitter idle and are as large as the one before
-//! are merely counted, and those that meet others lie in the ring until the transmitter is idle again. Before somebody reads, the driver tells
-//! which packets are inside ([`PlainLink::restore`]).
+//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then nothing is kept of packets that are as large as the one before: those that
+//! find the transmitter idle need only the link's [`Lane`], and how many of them are in a packet's way follows from when the last one departs. Only
+//! where others meet do all lie in the ring, until the transmitter is idle again. Before somebody reads, the driver tells which packets are inside
+//! ([`PlainLink::restore`]).
 
 use super::account::Account;
 use super::cold::{Cold, DELIVERED, OFFERED};
+use super::lane::Lane;
 use super::usage::Usage;
 use crate::counters::{Count, LinkCounters};
 use crate::delay::checked;
@@ -25,18 +27,17 @@ use fairpace_units::{Bytes, Class, Instant, Packets, Probability, QsOption, Rand
 
 /// A drop-tail queue, one rate, one distance: see [`Link`](super::Link), which has all its calls.
 ///
-/// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that is passed and alone touches the first
-/// two cache lines, and one that is pushed and popped three or, if it has to wait, all four.
+/// The order of fields is that of use: with the 24 bytes that a network keeps before them, a packet that is pushed and popped touches the first three
+/// cache lines or, if it has to wait, all four.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink<T> {
     /// The latest time that any call has told.
     now: Instant,
-    /// Packets that were passed, found the transmitter idle, and are in no other count. All were as large as the last one, and in
-    /// the ring's last place there is one as large.
-    alone: u32,
     recording: bool,
     lossless: bool,
+    /// The packets that have not departed are all as large as the last one, and not in the ring. One as large is in the ring's last place.
+    alike: bool,
     /// Nanoseconds on the way.
     propagation: u64,
     cold: Option<Box<Cold<T>>>,
@@ -124,7 +125,7 @@ impl<T: Datagram> PlainLink<T> {
             ring: Ring::default(),
             departed: 0,
             handed_on: 0,
-            alone: 0,
+            alike: false,
             recording: false,
             lossless: losses.is_none(),
             queue: DropTail::new(Room::new(*capacity)?),
@@ -158,16 +159,17 @@ impl<T: Datagram> PlainLink<T> {
         self.keep(Inside::new(departure, false, packet), self.now);
     }
 
-    /// As [`PlainLink::push`] into a link without losses from which nothing is popped: the driver has the packet meanwhile. When it comes
-    /// out; `None` if it was dropped. Before counts are read, [`PlainLink::restore`].
-    #[inline(always)]
-    pub fn pass(&mut self, now: Instant, packet: T) -> Option<Instant> {
+    /// As [`PlainLink::push`] into a link without losses from which nothing is popped, and whose lane this is: the driver has the packet meanwhile. When it
+    /// comes out; `None` if it was dropped. Before counts are read, [`PlainLink::restore`].
+    #[inline(never)]
+    pub fn pass(&mut self, lane: &mut Lane, now: Instant, packet: T) -> Option<Instant> {
         debug_assert!(self.next_exit == Instant::NEVER, "packets are popped from it");
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = self.now.max(now);
-        let exit = self.pass_early(self.now, self.now, packet);
+        let exit = self.pass_early(lane, self.now, self.now, packet);
         if exit.is_none() {
             self.refuse(unaware(packet));
+            *lane = self.lane();
         }
         exit
     }
@@ -175,29 +177,88 @@ impl<T: Datagram> PlainLink<T> {
     /// As [`PlainLink::pass`], of a packet that will arrive at that instant, behind all that have gone in, and before any other. The link's counts have it
     /// at once, so they are right again from that instant on. `None` if the queue will have no room: then it is to be passed when the time has
     /// come.
-    #[inline(always)]
-    pub fn pass_early(&mut self, now: Instant, at: Instant, packet: T) -> Option<Instant> {
+    #[inline(never)]
+    pub fn pass_early(&mut self, lane: &mut Lane, now: Instant, at: Instant, packet: T) -> Option<Instant> {
         debug_assert!(at >= now && at >= self.now && self.is_lossless(), "a packet at {at}, {} now", self.now);
         let packet = unaware(packet);
-        let (busy_until, size) = (self.transmitter.busy_until(), packet.size().get());
-        let alike = self.transmitter.served_last(size) && packet.class() == Class::Normal && self.cold.is_none();
-        if busy_until <= at && alike && self.alone != u32::MAX {
-            self.alone += 1;
-            self.idle_ns += at.as_nanos() - busy_until.as_nanos();
-            let departure = self.transmitter.serve_idle(at, size);
-            return Some(self.exit_of(departure));
+        let size = packet.size().get();
+        let is_normal = packet.class() == Class::Normal;
+        if let Some(exit) = is_normal.then(|| lane.pass(at, size)).flatten() {
+            return Some(exit);
         }
-        self.pass_among(now, at, packet, alike)
+        self.absorb(lane);
+        let as_before = self.transmitter.served_last(size) && is_normal && self.cold.is_none();
+        let exit = if as_before && self.alike && self.transmitter.busy_until() > at {
+            self.pass_alike(at, size)
+        } else {
+            self.pass_among(now, at, packet)
+        };
+        *lane = self.lane();
+        exit
     }
 
-    /// [`PlainLink::pass_early`] of a packet that meets others, or is the first of its size, or of one whose priority is counted.
-    #[inline(never)]
-    fn pass_among(&mut self, now: Instant, at: Instant, packet: T, alike: bool) -> Option<Instant> {
-        if alike && self.alone != u32::MAX {
-            self.show_alone(at);
-        } else {
-            self.count_alone(at);
+    /// The lane of a link from which nothing is popped, as it stands.
+    pub fn lane(&self) -> Lane {
+        // Where packets are dropped or have a priority, all are counted one by one.
+        if self.cold.is_some() { Lane::default() } else { self.open_lane().unwrap_or_default() }
+    }
+
+    /// [`PlainLink::lane`] where packets are alike; `None` if they are too large or too slow for its numbers.
+    fn open_lane(&self) -> Option<Lane> {
+        let (size, took) = self.transmitter.last()?;
+        let narrow = |number: u64| u32::try_from(number).ok();
+        // Those before a packet are as large if they have departed, or all are.
+        let all_alike = self.alike || self.transmitter.busy_until() <= self.now;
+        let most = if all_alike && self.transmitter.is_in_whole_nanoseconds() { self.queue.room_for(size) } else { 1 };
+        let limit = most.max(1).saturating_mul(took).min(u32::MAX.into());
+        let (size, took) = (narrow(size)?, narrow(took)?);
+        let is_open = size != Lane::CLOSED && took > 0;
+        is_open.then_some(Lane {
+            busy_until: self.transmitter.busy_until(),
+            size,
+            took,
+            limit: limit as u32,
+            propagation: narrow(self.propagation)?,
+            ..Lane::default()
+        })
+    }
+
+    /// Packets that have passed by the lane are in the counts, too.
+    pub fn absorb(&mut self, lane: &mut Lane) {
+        let Lane { busy_until, size, took, packets, longest_ns, stay_ns, idle_ns, .. } = *lane;
+        if packets == 0 {
+            return;
         }
+        (lane.packets, lane.longest_ns, lane.stay_ns, lane.idle_ns) = (0, 0, 0, 0);
+        self.alike = true;
+        self.transmitter.resume(busy_until);
+        self.idle_ns += idle_ns;
+        let (packets, size) = (u64::from(packets), u64::from(size));
+        self.admitted.packets += packets;
+        self.admitted.bytes += packets * size;
+        let most = u64::from(longest_ns.div_ceil(took));
+        self.count_maximum(Held { packets: most, bytes: most * size });
+        self.use_up(stay_ns, size);
+    }
+
+    /// [`PlainLink::pass_early`] of a packet that meets others as large.
+    fn pass_alike(&mut self, at: Instant, size: u64) -> Option<Instant> {
+        let packets = 1 + self.transmitter.departures_after(at);
+        let with = Held { packets, bytes: packets.saturating_mul(size) };
+        if !self.queue.holds(with) {
+            return None;
+        }
+        self.count_maximum(with);
+        let departure = self.transmitter.serve_next(size);
+        self.admitted.packets += 1;
+        self.admitted.bytes += size;
+        self.use_up(departure.as_nanos() - at.as_nanos(), size);
+        Some(self.exit_of(departure))
+    }
+
+    /// [`PlainLink::pass_early`] of a packet that meets others, is the first of its size, or one whose priority is counted.
+    fn pass_among(&mut self, now: Instant, at: Instant, packet: T) -> Option<Instant> {
+        self.show_alike(at);
         if self.cold.is_none() {
             // Only those that have not departed are in its way.
             self.count_departures(at);
@@ -221,12 +282,7 @@ impl<T: Datagram> PlainLink<T> {
             if !self.queue.holds(with) {
                 return None;
             }
-            if with.packets > self.maximum.packets {
-                self.maximum.packets = with.packets;
-            }
-            if with.bytes > self.maximum.bytes {
-                self.maximum.bytes = with.bytes;
-            }
+            self.count_maximum(with);
         }
         if packet.class() == Class::Low {
             self.cold().low[OFFERED].add(size);
@@ -244,56 +300,42 @@ impl<T: Datagram> PlainLink<T> {
         Some(departure)
     }
 
-    /// If the last packet was alone and has not departed by then, it is in the ring, and those before it are not.
+    /// The queue is that long, with the packet that arrives.
     #[inline(always)]
-    fn show_alone(&mut self, now: Instant) {
-        let departure = self.transmitter.busy_until();
-        let Some(last) = self.ring.last().filter(|_| self.alone != 0) else { return };
-        if last.departure() == departure {
+    fn count_maximum(&mut self, with: Held) {
+        if with.packets > self.maximum.packets {
+            self.maximum.packets = with.packets;
+        }
+        if with.bytes > self.maximum.bytes {
+            self.maximum.bytes = with.bytes;
+        }
+    }
+
+    /// The packets that have not departed by then are in the ring, and those before them are not.
+    fn show_alike(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.alike) {
             return;
         }
         // As large as the last one, whichever it is.
-        let packet = last.packet;
+        let Some(packet) = self.ring.last().map(|inside| inside.packet) else { return };
         self.ring.skip_to(self.ring.end());
         (self.departed, self.held_bytes) = (self.ring.end(), 0);
-        if departure > now {
-            self.ring.push(Inside::new(departure, false, packet));
-            self.held_bytes = packet.size().get();
+        for after in (0..self.transmitter.departures_after(now)).rev() {
+            self.ring.push(Inside::new(self.transmitter.departure_before(after), false, packet));
+            self.held_bytes += packet.size().get();
         }
         self.handed_on = self.ring.end();
     }
 
-    /// Packets that were alone join the other counts.
-    fn count_alone(&mut self, now: Instant) {
-        self.show_alone(now);
-        let packets = u64::from(std::mem::take(&mut self.alone));
-        if packets == 0 {
-            return;
-        }
-        let (size, stay_ns) = self.transmitter.last();
-        self.admitted.packets += packets;
-        self.admitted.bytes += packets * size;
-        let sums = (stay_ns.checked_mul(packets), stay_ns.checked_mul(size).and_then(|ns| ns.checked_mul(packets)));
-        if let (Some(packet_ns), Some(byte_ns)) = sums
-            && let Some(packet_ns) = packet_ns.checked_add(self.packet_ns)
-            && let Some(byte_ns) = byte_ns.checked_add(self.byte_ns)
-        {
-            (self.packet_ns, self.byte_ns) = (packet_ns, byte_ns);
-        } else {
-            let full = &mut self.cold().full;
-            full.packet_ns += u128::from(stay_ns) * u128::from(packets);
-            full.byte_ns += u128::from(stay_ns) * u128::from(size) * u128::from(packets);
-        }
-    }
-
     /// Tells of a link from which nothing is popped which packets are inside, and when they come out, in that order: all others are out. To be
     /// called after [`Link::advance`](super::Link::advance), before counts are read.
-    pub fn restore(&mut self, inside: impl IntoIterator<Item = (Instant, T)>) {
+    pub fn restore(&mut self, lane: &mut Lane, inside: impl IntoIterator<Item = (Instant, T)>) {
         debug_assert!(self.lossless && self.next_exit == Instant::NEVER, "packets are popped from it");
         let mut inside = inside.into_iter().peekable();
         // Of those that come out, some are counted as they do.
         self.let_go(inside.peek().map_or(Instant::NEVER, |(exit, _)| *exit));
-        self.count_alone(self.now);
+        self.absorb(lane);
+        self.alike = false;
         self.ring.skip_to(self.ring.end());
         (self.departed, self.held_bytes) = (self.ring.end(), 0);
         for (exit, packet) in inside {
@@ -350,8 +392,13 @@ impl<T: Datagram> PlainLink<T> {
     /// time has come: [`PlainLink::pass_early`] there, and [`PlainLink::hand_on`] here.
     #[inline(always)]
     pub fn to_pop(&self) -> impl Iterator<Item = (Instant, T)> {
-        let inside = self.ring.iter_from(self.number_to_pop()).filter(|inside| !inside.lost());
-        inside.map(|inside| (self.exit_of(inside.departure()), inside.packet))
+        let mut number = self.number_to_pop();
+        let inside = std::iter::from_fn(move || {
+            let inside = self.ring.get(number)?;
+            number = number.wrapping_add(1);
+            Some(inside)
+        });
+        inside.filter(|inside| !inside.lost()).map(|inside| (self.exit_of(inside.departure()), inside.packet))
     }
 
     /// So many of [`PlainLink::to_pop`] have been brought to where they go, and are not popped. They are inside until
@@ -495,7 +542,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     pub(super) fn restart_maximum(&mut self) {
-        self.count_alone(self.now);
+        self.show_alike(self.now);
         self.count_departures(self.now);
         self.maximum = self.held();
         self.transmitter.forget();

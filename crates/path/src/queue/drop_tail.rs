@@ -20,6 +20,11 @@ impl DropTail {
         self.room.fits(held, size)
     }
 
+    /// How many packets of that size have room.
+    pub(crate) fn room_for(&self, size: u64) -> u64 {
+        self.room.packets_of(size)
+    }
+
     /// Whether packets and bytes do not exceed its room.
     #[inline(always)]
     pub(crate) fn holds(&self, held: Held) -> bool {

@@ -103,6 +103,11 @@ impl Room {
         held.packets <= self.packets && held.bytes <= self.bytes
     }
 
+    /// How many packets of that size there is room for.
+    pub(crate) fn packets_of(self, size: u64) -> u64 {
+        self.packets.min(self.bytes.checked_div(size).unwrap_or(u64::MAX))
+    }
+
     /// Whether a packet of `size` finds room beside what is held.
     #[inline]
     pub(crate) fn fits(self, held: Held, size: u64) -> bool {

@@ -30,7 +30,6 @@ const NEXT: u32 = 8;
 
 /// The bytes of a slot that a packet touches which comes out, and one that goes in and need not wait.
 const OUT: usize = 64;
-const IN: usize = 128;
 
 impl Network {
     /// Asks for what the next events touch.
@@ -134,8 +133,8 @@ impl Network {
 
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, hop: Hop) {
-        if let Some(slot) = self.media.get(hop.medium as usize) {
-            prefetch_head(slot, IN);
+        if let Some(entrance) = self.entrances.get(hop.medium as usize) {
+            prefetch(entrance);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fairpace_path::{Arq, Dama, Link, LinkCounters, LinkSpec, Medium};
+use fairpace_path::{Arq, Dama, Lane, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
 use super::arrivals::Arrivals;
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
-use super::{CHECKPOINT, Exits, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
+use super::{CHECKPOINT, Entrance, Exits, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -83,6 +83,7 @@ impl Network {
             now: Instant::ZERO,
             events: EventSet::default(),
             media: Vec::new(),
+            entrances: Vec::new(),
             store: Store::default(),
             routes: Routes::with_capacity(2 * config.flows.len()),
             base_stations: Vec::new(),
@@ -167,16 +168,10 @@ impl Network {
 
     fn add_medium(&mut self, name: String, mut carrier: Carrier) -> u32 {
         carrier.record_drops();
-        let first_port = self.links;
-        self.links += u32::from(carrier.is_link());
-        self.media.push(Slot {
-            carrier,
-            armed: Instant::NEVER,
-            next: None,
-            exits: Exits::Asked,
-            arrives: false,
-            place: 0,
-        });
+        let (first_port, is_link) = (self.links, carrier.is_link());
+        self.links += u32::from(is_link);
+        self.entrances.push(Entrance { lane: Lane::default(), awaited: Instant::ZERO, is_link, arrives: false });
+        self.media.push(Slot { carrier, armed: Instant::NEVER, next: None, exits: Exits::Asked, place: 0 });
         self.notes.push(Notes { name: name.into(), first_port, at_warmup: None });
         self.media.len() as u32 - 1
     }

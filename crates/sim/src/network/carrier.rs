@@ -48,6 +48,12 @@ impl Ticket {
         (self.place_and_route >> 32) as usize
     }
 
+    /// The packet's size in bytes if it has no mark but that of ECN; a number above all sizes if it has.
+    #[inline(always)]
+    pub(super) fn unmarked_size(self) -> u64 {
+        self.size_and_marks & !ECN
+    }
+
     #[inline(always)]
     pub(super) fn has_option(self) -> bool {
         self.size_and_marks & OPTION != 0

@@ -29,7 +29,7 @@ use fairpace_units::Instant;
 
 use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
-use super::{ARRIVES, Exits, MEDIUM, Network, Slot, Way, index_of, just_after, target_of};
+use super::{ARRIVES, Entrance, Exits, MEDIUM, Network, Slot, Way, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::Endpoint;
@@ -46,11 +46,10 @@ impl Network {
         if self.way == Way::Composed || external {
             return;
         }
-        for (i, slot) in (0..).zip(&mut self.media) {
-            slot.arrives = slot.next == Some(Hop::ENDPOINT);
+        for ((i, slot), entrance) in (0..).zip(&mut self.media).zip(&mut self.entrances) {
+            entrance.arrives = slot.next == Some(Hop::ENDPOINT);
             if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
-                slot.armed = Instant::ZERO;
             }
         }
         self.nexts = self.media.iter().map(|slot| slot.next.unwrap_or(Hop::ENDPOINT)).collect();
@@ -182,24 +181,38 @@ impl Network {
     fn bring(&mut self, at: Instant, ticket: Ticket) -> bool {
         let now = self.now;
         let Some(&medium) = self.fed.get(ticket.route()) else { return false };
-        let Some(slot) = self.media.get_mut(medium as usize) else { return false };
-        let Some(link) = slot.plain_mut() else { return false };
-        let Some(exit) = link.pass_early(now, at, ticket) else { return false };
-        if ticket.has_option()
-            && let Carrier::Link(link) = &mut slot.carrier
-        {
-            self.store.judge_option(at, ticket, link);
-        }
-        let (arrives, awaited) = (slot.arrives, slot.armed);
+        let Some(entrance) = self.entrances.get_mut(medium as usize) else { return false };
+        let exit = match entrance.lane.pass(at, ticket.unmarked_size()) {
+            Some(exit) => exit,
+            None => match self.bring_slowly(at, medium, ticket) {
+                Some(exit) => exit,
+                None => return false,
+            },
+        };
+        let Entrance { arrives, awaited, .. } = self.entrances[medium as usize];
         if arrives && awaited < now && exit < self.arrive_until && self.may_arrive(exit, ticket) {
             self.arrived_until = self.arrived_until.max(exit);
             self.store.keep_marks(ticket);
             self.arrive(exit, ticket.place() as u32);
         } else {
-            self.media[medium as usize].armed = exit;
+            self.entrances[medium as usize].awaited = exit;
             self.await_exit(exit, medium, ticket, arrives);
         }
         true
+    }
+
+    /// [`Network::bring`] of a packet that does not find the link idle, or that its lane does not take.
+    #[inline(never)]
+    fn bring_slowly(&mut self, at: Instant, medium: u32, ticket: Ticket) -> Option<Instant> {
+        let slot = self.media.get_mut(medium as usize)?;
+        let entrance = self.entrances.get_mut(medium as usize)?;
+        let exit = slot.plain_mut()?.pass_early(&mut entrance.lane, self.now, at, ticket)?;
+        if ticket.has_option()
+            && let Carrier::Link(link) = &mut slot.carrier
+        {
+            self.store.judge_option(at, ticket, link);
+        }
+        Some(exit)
     }
 
     /// Whether nothing happens to the packet's end of its flow before it arrives at that instant, and its answers meet no other packets before an
@@ -310,11 +323,11 @@ impl Inside {
 
 impl Slot {
     /// Tells a link that has been settled, and whose packets nobody pops, which are inside: before it is read.
-    pub(super) fn restore(&mut self, medium: u32, inside: &Inside) {
+    pub(super) fn restore(&mut self, entrance: &mut Entrance, medium: u32, inside: &Inside) {
         if self.exits == Exits::Known
             && let Some(link) = self.plain_mut()
         {
-            link.restore(inside.of(medium));
+            link.restore(&mut entrance.lane, inside.of(medium));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The records of a run, and the report made of them: nothing here moves a packet.
 
-use fairpace_path::{Arq, Dama, Medium};
+use fairpace_path::{Arq, Dama, Lane, Medium};
 use fairpace_units::{Duration, Instant};
 
 use super::carrier::{Carrier, Store};
@@ -94,13 +94,14 @@ impl Network {
         self.settle_shared(at);
         self.set_early_until();
         let inside = self.known_inside(None);
-        for ((i, slot), notes) in (0..).zip(&mut self.media).zip(&mut self.notes) {
+        for (((i, slot), entrance), notes) in (0..).zip(&mut self.media).zip(&mut self.entrances).zip(&mut self.notes) {
             if slot.carrier.is_link() {
                 slot.settle(at, at);
-                slot.restore(i, &inside);
+                slot.restore(entrance, i, &inside);
             }
             if let Carrier::Link(link) = &mut slot.carrier {
                 link.restart_maximum();
+                entrance.lane = Lane::default();
                 notes.at_warmup = Some(Box::new(link.counters()));
             }
         }
@@ -214,13 +215,15 @@ impl Network {
         let inside = self.known_inside(None);
         if last {
             self.store = Store::default();
-            for ((i, mut slot), notes) in (0..).zip(std::mem::take(&mut self.media)).zip(&self.notes) {
-                slot.restore(i, &inside);
+            let media = std::mem::take(&mut self.media).into_iter().zip(&mut self.entrances);
+            for ((i, (mut slot, entrance)), notes) in (0..).zip(media).zip(&self.notes) {
+                slot.restore(entrance, i, &inside);
                 report.links.extend(link_report(&slot, notes, warmup, end));
             }
         } else {
-            for ((i, slot), notes) in (0..).zip(&mut self.media).zip(&self.notes) {
-                slot.restore(i, &inside);
+            let media = self.media.iter_mut().zip(&mut self.entrances);
+            for ((i, (slot, entrance)), notes) in (0..).zip(media).zip(&self.notes) {
+                slot.restore(entrance, i, &inside);
                 report.links.extend(link_report(slot, notes, warmup, end));
             }
         }

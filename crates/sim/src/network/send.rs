@@ -2,10 +2,8 @@
 
 use fairpace_units::{Class, Ecn, Instant};
 
-use super::carrier::Carrier;
 use super::{
-    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, Slot, WARMUP, index_of, kind_of,
-    target_of,
+    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP, index_of, kind_of, target_of,
 };
 use crate::counts::count;
 use crate::flow_state::Endpoint;
@@ -38,7 +36,7 @@ impl Network {
             let copy = Packet { sent_at, body, flow, size, direction, class, ecn, quick_start };
             self.note_fate(at, &copy, PacketFate::Sent);
         }
-        if matches!(self.media.get(first.medium as usize), Some(Slot { carrier: Carrier::Link(_), .. })) {
+        if self.entrances.get(first.medium as usize).is_some_and(|entrance| entrance.is_link) {
             let ticket = self.store.put(packet);
             return self.enter(at, ticket, first);
         }
