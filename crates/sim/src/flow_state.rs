@@ -17,7 +17,7 @@ use crate::delay_histogram::DelayHistogram;
 use crate::hop::Hop;
 use crate::media::{self, MediaEndpoint};
 use crate::packet::{Direction, FlowId};
-use crate::prefetch::prefetch_head;
+use crate::prefetch::{prefetch_head, prefetch_part};
 use crate::report::{FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport};
 use crate::tcp::endpoint::TcpEndpoint;
 use crate::tcp::{TcpParams, TcpSender, TcpSource, TcpStanding, TcpTally};
@@ -43,6 +43,8 @@ pub(crate) struct FlowState {
     pub(crate) class_override: Option<Class>,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
+    /// All that its TCP connection was to carry is acknowledged.
+    pub(crate) finished: bool,
     /// The answer to a packet goes into a link of the flow's own from which exits are known, by the packet's direction.
     pub(crate) answers_apart: [bool; 2],
     /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
@@ -285,6 +287,7 @@ impl FlowState {
             takes_window,
             group,
             ended: false,
+            finished: false,
             answers_apart: [false; 2],
             rows_ended: false,
             armed: [Instant::NEVER; 3],
@@ -309,7 +312,7 @@ impl FlowState {
                     prefetch_head(&**tcp, TcpEndpoint::RECEIVING);
                     self.owd.prefetch();
                 }
-                Direction::Back => prefetch_head(&**tcp, TcpEndpoint::SENDING),
+                Direction::Back => prefetch_part(&**tcp, TcpEndpoint::RECEIVING..TcpEndpoint::SENDING),
             }
         }
     }
@@ -347,9 +350,7 @@ impl FlowState {
     /// end with it).
     pub(crate) fn is_over(&self) -> bool {
         match &self.endpoint {
-            Endpoint::Tcp(tcp) => {
-                (self.ended || tcp.finished.is_some()) && self.counts.under_way() == 0 && tcp.is_quiet()
-            }
+            Endpoint::Tcp(tcp) => (self.ended || self.finished) && self.counts.under_way() == 0 && tcp.is_quiet(),
             Endpoint::Media(media) => {
                 let ended = self.ended || media.stopped().is_some();
                 ended && self.counts.under_way() == 0 && media.owes_nothing() && media.tcp_is_over()
@@ -364,7 +365,7 @@ impl FlowState {
     #[inline]
     pub(crate) fn retire(&mut self) {
         let may_be = match &self.endpoint {
-            Endpoint::Tcp(tcp) => self.ended || tcp.finished.is_some(),
+            Endpoint::Tcp(_) => self.ended || self.finished,
             Endpoint::Media(media) => self.ended || media.stopped().is_some(),
             Endpoint::Constant(_) => self.ended,
             Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => false,

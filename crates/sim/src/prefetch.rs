@@ -1,6 +1,8 @@
 //! Asking for memory before it is needed: the one thing in this crate that safe code cannot say.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 /// Bytes that the processor brings at once.
 const LINE: usize = 64;
 
@@ -14,13 +16,19 @@ pub(crate) fn prefetch<T>(value: &T) {
 /// As [`prefetch`], for the first so many bytes of a value.
 #[inline(always)]
 pub(crate) fn prefetch_head<T>(value: &T, bytes: usize) {
+    prefetch_part(value, 0..bytes);
+}
+
+/// As [`prefetch`], for some bytes of a value.
+#[inline(always)]
+pub(crate) fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     let first = std::ptr::from_ref(value).cast::<i8>();
-    for at in (0..bytes).step_by(LINE) {
+    for at in bytes.clone().step_by(LINE) {
         ask(first.wrapping_add(at));
     }
     // One that begins within a line may end in a line more; what is small rarely does.
-    if align_of::<T>() < LINE && bytes > LINE {
-        ask(first.wrapping_add(bytes - 1));
+    if align_of::<T>() < LINE && bytes.len() > LINE {
+        ask(first.wrapping_add(bytes.end - 1));
     }
 }
 

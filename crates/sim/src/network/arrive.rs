@@ -88,7 +88,10 @@ impl Network {
             }
             (Endpoint::Tcp(tcp), Body::TcpAck { next, sack, ece }) => {
                 let acknowledged = tcp.on_ack(at, &TcpAck { next, sack, ece });
-                self.flows[i].counts.acknowledged += acknowledged;
+                let finished = tcp.finished.is_some();
+                let flow = &mut self.flows[i];
+                flow.counts.acknowledged += acknowledged;
+                flow.finished = finished;
                 self.pump(at, i);
             }
             _ => {

@@ -7,13 +7,12 @@ use fairpace_units::{Bytes, Instant, RandomStream};
 use super::{TcpParams, TcpReceiver, TcpSender, TcpSource, TcpVariant};
 use crate::bursts::Bursts;
 
-/// Both ends of one connection and what it carries. A segment that arrives touches the first two cache lines; an acknowledgement the sender's first
-/// five, too.
+/// Both ends of one connection and what it carries. A segment that arrives touches the first cache line, an acknowledgement the next five.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct TcpEndpoint {
-    pub(crate) finished: Option<Instant>,
     pub(crate) rx: TcpReceiver,
+    pub(crate) finished: Option<Instant>,
     source: Source,
     /// The size of segment 0: that of the SYN, if there is one.
     first_size: u32,
@@ -36,9 +35,9 @@ enum Source {
 const HEADERS: u32 = 40;
 
 impl TcpEndpoint {
-    /// The first bytes of it, which a segment that arrives touches, and an acknowledgement.
-    pub(crate) const RECEIVING: usize = std::mem::offset_of!(TcpEndpoint, tx);
-    pub(crate) const SENDING: usize = TcpEndpoint::RECEIVING + TcpSender::HOT;
+    /// The bytes of it that a segment touches which arrives, and, behind these, those that an acknowledgement does.
+    pub(crate) const RECEIVING: usize = TcpReceiver::HOT;
+    pub(crate) const SENDING: usize = std::mem::offset_of!(TcpEndpoint, tx) + TcpSender::HOT;
 
     pub(crate) fn new(
         params: Arc<TcpParams>,
@@ -132,7 +131,7 @@ impl TcpEndpoint {
     }
 }
 
-const _: () = assert!(TcpEndpoint::RECEIVING <= 128 && TcpSender::HOT <= 320);
+const _: () = assert!(TcpEndpoint::RECEIVING == 64 && TcpEndpoint::SENDING <= 384);
 
 /// How many segments, and how large the last one is. Sizes are on the wire, headers included, and without the SYN's.
 fn transfer(bytes: Bytes, segment_size: u32, handshake: bool) -> Source {

@@ -28,23 +28,29 @@ pub struct TcpAck {
 
 /// A TCP receiver. Hand in segments, send the ACKs it returns, call [`TcpReceiver::on_timer`] at
 /// [`TcpReceiver::poll_timer`].
+///
+/// In the order of use: a segment in order touches only what comes before `recent`.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct TcpReceiver {
-    delayed_ack: Option<DelayedAck>,
-    sack: bool,
+    /// When the one unacknowledged segment must be acknowledged.
+    ack_due: Instant,
     rcv_nxt: u32,
+    sack: bool,
+    /// ECN-Echo in each ACK until the sender's CWR [RFC 3168 §6.1.3].
+    ece: bool,
+    recent_len: u8,
+    delayed_ack: Option<DelayedAck>,
     out_of_order: RangeSet,
     /// A segment of each block reported lately, most recent first [RFC 2018 §4].
     recent: [u32; SACK_BLOCKS],
-    recent_len: u8,
-    /// When the one unacknowledged segment must be acknowledged.
-    ack_due: Instant,
-    /// ECN-Echo in each ACK until the sender's CWR [RFC 3168 §6.1.3].
-    ece: bool,
     duplicates: u64,
 }
 
 impl TcpReceiver {
+    /// The first bytes of it, which a segment in order touches.
+    pub(crate) const HOT: usize = std::mem::offset_of!(TcpReceiver, recent);
+
     /// A receiver that has seen nothing; `sack` says whether its ACKs carry blocks.
     pub fn new(sack: bool, delayed_ack: Option<DelayedAck>) -> Self {
         TcpReceiver {

@@ -5,22 +5,23 @@ use fairpace_units::{Duration, Instant};
 
 use super::TcpParams;
 
-/// Smoothed RTT, its variation, and the timeout that follows from them, in whole nanoseconds.
+/// Smoothed RTT, its variation, and the timeout that follows from them, in whole nanoseconds. In the order of use.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct RtoEstimator {
+    /// The timeout to arm now: kept, because it is wanted at every ACK and changes at few.
+    rto: u64,
+    /// SRTT and RTTVAR; `None` before the first sample.
+    estimate: Option<(u64, u64)>,
+    /// 1, 2, 4, …: doubled each time the timer runs out since the last sample [RFC 6298 §5.5].
+    backoff: u64,
+    /// The timeout before back-off and bounds.
+    base: u64,
     tick: u64,
     /// Floor, ceiling.
     bounds: (u64, u64),
     /// The floor is of what is added to SRTT, as Linux has it, and not of the timeout.
     adds_floor: bool,
-    /// SRTT and RTTVAR; `None` before the first sample.
-    estimate: Option<(u64, u64)>,
-    /// The timeout before back-off and bounds.
-    base: u64,
-    /// 1, 2, 4, …: doubled each time the timer runs out since the last sample [RFC 6298 §5.5].
-    backoff: u64,
-    /// The timeout to arm now: kept, because it is wanted at every ACK and changes at few.
-    rto: u64,
     /// Of SRTT and of the timeout without back-off, over the time in which there is an estimate.
     areas: RtoAreas,
     /// Up to when `areas` is right.
@@ -40,6 +41,9 @@ pub(super) struct RtoAreas {
 const ESTIMATE_BELIEVED_UP_TO: u64 = 8;
 
 impl RtoEstimator {
+    /// The first bytes of it, which every acknowledgement touches: the timeout, and whether there is an estimate.
+    pub(super) const HOT: usize = 16;
+
     pub(super) fn new(params: &TcpParams) -> Self {
         let mut new = RtoEstimator {
             tick: nanos(params.tick),

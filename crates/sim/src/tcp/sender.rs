@@ -103,7 +103,7 @@ enum Mode {
 /// [`TcpSender::on_data`]), then send what [`TcpSender::poll_transmit`] gives until it gives nothing,
 /// then come back at [`TcpSender::poll_timer`] at the latest.
 ///
-/// In the order of use: most acknowledgements touch only what comes before the counters, and the first of these.
+/// In the order of use: most acknowledgements touch only what comes before the estimate of the timeout, and the first of that.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct TcpSender {
@@ -153,12 +153,12 @@ pub struct TcpSender {
     /// The same over the time in which there was an RTT estimate.
     cwnd_area_estimated: f64,
     accounted: Instant,
+    counters: TcpCounters,
     rto: RtoEstimator,
     reduction: Reduction,
     /// `pipe_` of ns-2's Sack1: segments in the network, by counting what is sent and what is acknowledged. Below zero where ACKs are
     /// more than was counted.
     counted_pipe: i64,
-    counters: TcpCounters,
     scoreboard: Scoreboard,
     jitter: RandomStream,
     /// When the source first had something.
@@ -170,9 +170,8 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// The first bytes of it, which every acknowledgement touches: up to the count of what is sent.
-    pub(crate) const HOT: usize =
-        std::mem::offset_of!(TcpSender, counters) + std::mem::offset_of!(TcpCounters, sent) + 8;
+    /// The first bytes of it, which every acknowledgement touches.
+    pub(crate) const HOT: usize = std::mem::offset_of!(TcpSender, rto) + RtoEstimator::HOT;
 
     /// A sender with nothing to send yet; `jitter` is drawn from only if `send_jitter` is not zero.
     pub fn new(params: impl Into<Arc<TcpParams>>, jitter: RandomStream) -> Self {
