@@ -8,10 +8,11 @@ use fairpace_units::Instant;
 
 use super::carrier::Ticket;
 use super::route::{direction_of, route_of};
-use super::{ARRIVES, MEDIUM, Network, Slot, index_of, kind_of};
+use super::{ARRIVES, MEDIUM, Network, SENDER, Slot, index_of, kind_of};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
+use crate::packet::Direction;
 use crate::prefetch::{prefetch, prefetch_head};
 
 /// So many events are looked at together: without a branch for each, which nobody could predict.
@@ -51,6 +52,8 @@ impl Network {
             if cargo == EventSet::NOTHING {
                 if let Some(slot) = self.slot_of(target) {
                     prefetch_head(slot, OUT);
+                } else if let Some(flow) = self.flow_of(target) {
+                    prefetch_head(flow, FlowState::HOT);
                 }
             } else if let Some(next) = self.nexts.get(index_of(target) as usize) {
                 prefetch(next);
@@ -65,6 +68,13 @@ impl Network {
         }
         self.arrivals.clear();
         let Some(events) = self.events.upcoming::<TOGETHER>(FLOWS) else { return };
+        for Event { target, cargo, .. } in events {
+            if cargo == EventSet::NOTHING
+                && let Some(flow) = self.flow_of(target)
+            {
+                flow.prefetch_arrival(Direction::Back);
+            }
+        }
         // Where packets are brought early few arrive by an event, elsewhere every other one.
         if events.iter().any(|event| event.cargo & ARRIVES != 0) {
             for Event { cargo, .. } in events {
@@ -129,6 +139,15 @@ impl Network {
             return None;
         }
         self.media.get(index_of(target) as usize)
+    }
+
+    /// The flow whose timer an event is of.
+    #[inline(always)]
+    fn flow_of(&self, target: u32) -> Option<&FlowState> {
+        if kind_of(target) < SENDER {
+            return None;
+        }
+        self.flows.get(index_of(target) as usize)
     }
 
     #[inline(always)]

@@ -265,7 +265,13 @@ impl Network {
         let mut batch = std::mem::take(&mut self.batch);
         if let Some(link) = self.media[medium as usize].plain() {
             let mut to_pop = link.to_pop();
-            batch.extend(to_pop.by_ref().take(BATCH).take_while(|(exit, _)| *exit < self.early_until));
+            // One by one: extended by an iterator that may end, a list takes twice the instructions.
+            for (exit, ticket) in to_pop.by_ref().take(BATCH) {
+                if exit >= self.early_until {
+                    break;
+                }
+                batch.push((exit, ticket));
+            }
             if self.looks_ahead {
                 self.look_at_batches(&batch, to_pop.take(BATCH));
             }
