@@ -2,8 +2,6 @@
 
 use fairpace_units::Duration;
 
-use crate::prefetch::prefetch;
-
 /// Delays; number, mean, least and greatest are exact. The distribution is in microseconds: to 3 significant
 /// digits, or, for each flow of a run of many, to a sixteenth of an octave (4 %), which takes hundreds of bytes
 /// instead of thousands.
@@ -20,8 +18,9 @@ pub struct DelayHistogram {
 enum Counts {
     /// The delays in each bucket from the first one that has any to the last.
     Fine { first: usize, counts: Vec<u32> },
-    /// Buckets that are not empty and how many delays are in them, in order; and the place of the last one that was counted in.
-    Coarse { last: usize, buckets: Vec<(u16, u32)> },
+    /// Buckets that are not empty and how many delays are in them, in order; and the bucket of the last delays, whose number is in no bucket yet, since
+    /// delays are often like the one before.
+    Coarse { last: u16, number: u32, buckets: Vec<(u16, u32)> },
 }
 
 /// Longer delays are counted as this: 1,000 s.
@@ -52,21 +51,11 @@ impl Default for DelayHistogram {
 
 impl DelayHistogram {
     pub(crate) fn coarse() -> Self {
-        DelayHistogram::with(Counts::Coarse { last: 0, buckets: Vec::new() })
+        DelayHistogram::with(Counts::Coarse { last: 0, number: 0, buckets: Vec::new() })
     }
 
     fn with(counts: Counts) -> Self {
         DelayHistogram { counts, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
-    }
-
-    /// Asks for the memory that the next delay is likely noted in.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self) {
-        if let Counts::Coarse { last, buckets } = &self.counts
-            && let Some(last) = buckets.get(*last)
-        {
-            prefetch(last);
-        }
     }
 
     pub(crate) fn record(&mut self, delay: Duration) {
@@ -93,13 +82,13 @@ impl DelayHistogram {
                     None => count_outside(first, counts, bucket, 1),
                 }
             }
-            Counts::Coarse { last, buckets } => {
+            Counts::Coarse { last, number, buckets } => {
                 let bucket = bucket(us, COARSE_BITS) as u16;
-                match buckets.get_mut(*last) {
-                    // Delays are often like the one before.
-                    Some((same, count)) if *same == bucket => *count += 1,
-                    _ => *last = count_in_order(buckets, bucket),
+                if bucket != *last {
+                    count_in_order(buckets, *last, *number);
+                    (*last, *number) = (bucket, 0);
                 }
+                *number = number.saturating_add(1);
             }
         }
     }
@@ -107,7 +96,7 @@ impl DelayHistogram {
     pub(crate) fn clear(&mut self) {
         *self = DelayHistogram::with(match self.counts {
             Counts::Fine { .. } => Counts::Fine { first: 0, counts: Vec::new() },
-            Counts::Coarse { .. } => Counts::Coarse { last: 0, buckets: Vec::new() },
+            Counts::Coarse { .. } => Counts::Coarse { last: 0, number: 0, buckets: Vec::new() },
         });
     }
 
@@ -165,7 +154,9 @@ impl DelayHistogram {
                 let buckets = counts.iter().zip(*first as u64..).map(|(count, bucket)| (bucket, *count));
                 reached(buckets, wanted, FINE_BITS)
             }
-            Counts::Coarse { buckets, .. } => {
+            Counts::Coarse { last, number, buckets } => {
+                let mut buckets = buckets.clone();
+                count_in_order(&mut buckets, *last, *number);
                 reached(buckets.iter().map(|(bucket, count)| (u64::from(*bucket), *count)), wanted, COARSE_BITS)
             }
         };
@@ -182,18 +173,15 @@ impl DelayHistogram {
     }
 }
 
-/// Counts a delay in its bucket. Its place.
+/// Counts so many delays in their bucket.
 #[inline(never)]
-fn count_in_order(buckets: &mut Vec<(u16, u32)>, bucket: u16) -> usize {
+fn count_in_order(buckets: &mut Vec<(u16, u32)>, bucket: u16, number: u32) {
+    if number == 0 {
+        return;
+    }
     match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
-        Ok(place) => {
-            buckets[place].1 += 1;
-            place
-        }
-        Err(place) => {
-            buckets.insert(place, (bucket, 1));
-            place
-        }
+        Ok(place) => buckets[place].1 = buckets[place].1.saturating_add(number),
+        Err(place) => buckets.insert(place, (bucket, number)),
     }
 }
 

@@ -308,10 +308,7 @@ impl FlowState {
     pub(crate) fn prefetch_arrival(&self, direction: Direction) {
         if let Endpoint::Tcp(tcp) = &self.endpoint {
             match direction {
-                Direction::Forward => {
-                    prefetch_head(&**tcp, TcpEndpoint::RECEIVING);
-                    self.owd.prefetch();
-                }
+                Direction::Forward => prefetch_head(&**tcp, TcpEndpoint::RECEIVING),
                 Direction::Back => prefetch_part(&**tcp, TcpEndpoint::RECEIVING..TcpEndpoint::SENDING),
             }
         }
