@@ -36,7 +36,7 @@ const HEADERS: u32 = 40;
 
 impl TcpEndpoint {
     /// The bytes of it that a segment touches which arrives, and, behind these, those that an acknowledgement does.
-    pub(crate) const RECEIVING: usize = TcpReceiver::HOT;
+    pub(crate) const RECEIVING: usize = TcpReceiver::HOT.next_multiple_of(64);
     pub(crate) const SENDING: usize = std::mem::offset_of!(TcpEndpoint, tx) + TcpSender::HOT;
 
     pub(crate) fn new(

@@ -29,65 +29,80 @@ impl Range {
     }
 }
 
-/// Disjoint, non-adjacent ranges in rising order.
+/// Disjoint, non-adjacent ranges in rising order. One alone takes no memory of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct RangeSet {
-    /// The end of each range, by its start.
-    ranges: BTreeMap<u32, u32>,
+    /// The highest range, where most is added; empty if there is none.
+    last: Range,
     /// Segments in all of them.
     len: u32,
+    /// The end of each of the others, by its start.
+    below: BTreeMap<u32, u32>,
 }
 
 impl RangeSet {
+    /// The first bytes of it, which tell whether it is empty.
+    pub(super) const HOT: usize = size_of::<Range>();
+
     /// Adds `add`, merging what it touches. Returns how many segments were not in the set before.
     pub fn insert(&mut self, add: Range) -> u32 {
         if add.is_empty() {
             return 0;
         }
-        // Most often it lies at the upper end: no search.
-        match self.ranges.last_entry() {
-            Some(mut last) if *last.key() <= add.start && add.start <= *last.get() => {
-                let news = add.end.saturating_sub(*last.get());
-                *last.get_mut() += news;
-                self.len += news;
-                return news;
-            }
-            Some(last) if add.start <= *last.get() => {}
-            _ => {
-                self.ranges.insert(add.start, add.end);
-                self.len += add.len();
-                return add.len();
-            }
-        }
-        // The range that begins at or before ours may hold it already, or be the first that it touches.
-        let mut merged = add;
-        let mut had = 0;
-        if let Some((&start, end)) = self.ranges.range_mut(..=add.start).next_back()
-            && *end >= add.start
-        {
-            if *end >= add.end {
-                return 0;
-            }
-            had = *end - start;
-            merged.start = start;
-        }
-        // All others begin within ours, or just behind it.
-        while let Some((&start, &end)) = self.ranges.range(merged.start + 1..).next()
-            && start <= add.end
-        {
-            self.ranges.remove(&start);
-            had += end - start;
-            merged.end = merged.end.max(end);
-        }
-        self.ranges.insert(merged.start, merged.end);
-        let news = merged.len() - had;
+        let news = if self.last.is_empty() {
+            self.last = add;
+            add.len()
+        } else if add.start > self.last.end {
+            self.below.insert(self.last.start, self.last.end);
+            self.last = add;
+            add.len()
+        } else if add.start >= self.last.start {
+            let news = add.end.saturating_sub(self.last.end);
+            self.last.end += news;
+            news
+        } else {
+            self.insert_below(add)
+        };
         self.len += news;
         news
     }
 
+    /// [`RangeSet::insert`] of what begins before the last range.
+    fn insert_below(&mut self, add: Range) -> u32 {
+        // The range that begins at or before ours may hold it already, or be the first that it touches.
+        let (mut merged, mut had) = (add, 0);
+        if let Some((&start, &end)) = self.below.range(..=add.start).next_back()
+            && end >= add.start
+        {
+            if end >= add.end {
+                return 0;
+            }
+            had = end - start;
+            merged.start = start;
+        }
+        // All others begin within ours, or just behind it.
+        while let Some((&start, &end)) = self.below.range(merged.start + 1..).next()
+            && start <= add.end
+        {
+            self.below.remove(&start);
+            had += end - start;
+            merged.end = merged.end.max(end);
+        }
+        if self.last.start <= add.end {
+            self.below.remove(&merged.start);
+            had += self.last.len();
+            merged.end = merged.end.max(self.last.end);
+            self.last = merged;
+        } else {
+            self.below.insert(merged.start, merged.end);
+        }
+        merged.len() - had
+    }
+
     /// Removes every segment below `seq`. `removed` is told of each range, or part of one, that goes.
     pub fn remove_below(&mut self, seq: u32, mut removed: impl FnMut(Range)) {
-        while let Some(first) = self.ranges.first_entry()
+        while let Some(first) = self.below.first_entry()
             && *first.key() < seq
         {
             let (start, end) = first.remove_entry();
@@ -95,31 +110,42 @@ impl RangeSet {
             self.len -= gone.len();
             removed(gone);
             if seq < end {
-                self.ranges.insert(seq, end);
+                self.below.insert(seq, end);
             }
+        }
+        if !self.last.is_empty() && self.last.start < seq {
+            let gone = Range { end: self.last.end.min(seq), ..self.last };
+            self.len -= gone.len();
+            removed(gone);
+            self.last = if gone == self.last { Range::default() } else { Range { start: seq, ..self.last } };
         }
     }
 
     /// The range that contains `seq`.
     pub fn containing(&self, seq: u32) -> Option<Range> {
-        let (&start, &end) = self.ranges.range(..=seq).next_back()?;
-        (seq < end).then_some(Range { start, end })
+        let range = if seq >= self.last.start {
+            self.last
+        } else {
+            let (&start, &end) = self.below.range(..=seq).next_back()?;
+            Range { start, end }
+        };
+        (seq < range.end).then_some(range)
     }
 
     /// If the set begins at `seq`, takes that first range out and returns its end.
     pub fn take_prefix(&mut self, seq: u32) -> Option<u32> {
-        let first = self.ranges.first_entry()?;
-        let (start, end) = (*first.key(), *first.get());
-        (start <= seq && seq < end).then(|| {
-            first.remove();
-            self.len -= end - start;
-            end
-        })
+        let first = self.iter().next().filter(|first| first.start <= seq && seq < first.end)?;
+        if self.below.pop_first().is_none() {
+            self.last = Range::default();
+        }
+        self.len -= first.len();
+        Some(first.end)
     }
 
     /// The ranges in rising order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
-        self.ranges.iter().map(|(&start, &end)| Range { start, end })
+        let last = (!self.last.is_empty()).then_some(self.last);
+        self.below.iter().map(|(&start, &end)| Range { start, end }).chain(last)
     }
 
     /// How many segments of `within` are in the set; the time is that of the ranges there.
@@ -128,8 +154,9 @@ impl RangeSet {
             return 0;
         }
         let first = self.containing(within.start).map_or(within.start, |r| r.start);
-        let ranges = self.ranges.range(first..within.end);
-        ranges.map(|(&start, &end)| end.min(within.end) - start.max(within.start)).sum()
+        let part = |start: u32, end: u32| end.min(within.end).saturating_sub(start.max(within.start));
+        let below: u32 = self.below.range(first..within.end).map(|(&start, &end)| part(start, end)).sum();
+        below + part(self.last.start, self.last.end)
     }
 
     /// Number of segments.
@@ -138,19 +165,19 @@ impl RangeSet {
     }
 
     /// True if the set holds nothing.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.last.is_empty()
     }
 
     /// One past the highest segment in the set.
     pub fn end(&self) -> Option<u32> {
-        self.ranges.last_key_value().map(|(_, &end)| end)
+        (!self.last.is_empty()).then_some(self.last.end)
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.ranges.clear();
-        self.len = 0;
+        *self = RangeSet::default();
     }
 }
 

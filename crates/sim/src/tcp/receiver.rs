@@ -29,7 +29,7 @@ pub struct TcpAck {
 /// A TCP receiver. Hand in segments, send the ACKs it returns, call [`TcpReceiver::on_timer`] at
 /// [`TcpReceiver::poll_timer`].
 ///
-/// In the order of use: a segment in order touches only what comes before `recent`.
+/// In the order of use: a segment in order touches only what comes before the ranges that are not the last.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct TcpReceiver {
@@ -49,7 +49,7 @@ pub struct TcpReceiver {
 
 impl TcpReceiver {
     /// The first bytes of it, which a segment in order touches.
-    pub(crate) const HOT: usize = std::mem::offset_of!(TcpReceiver, recent);
+    pub(crate) const HOT: usize = std::mem::offset_of!(TcpReceiver, out_of_order) + RangeSet::HOT;
 
     /// A receiver that has seen nothing; `sack` says whether its ACKs carry blocks.
     pub fn new(sack: bool, delayed_ack: Option<DelayedAck>) -> Self {
