@@ -176,8 +176,8 @@ impl<T: Datagram> Link<T> {
         }
     }
 
-    /// Forgets the largest queue seen, so that it is that of the time from now on. If packets are passed ([`PlainLink::pass`]), the link's lane is
-    /// another one then: [`PlainLink::lane`].
+    /// Forgets the largest queue seen, so that it is that of the time from now on. If packets are passed ([`PlainLink::pass`]), the link needs a new
+    /// [`Lane`] then, since one packet of each size is to be counted.
     pub fn restart_maximum(&mut self) {
         ask!(&mut self.0, link => link.restart_maximum());
     }
@@ -330,10 +330,8 @@ mod tests {
                 for link in [&mut first, &mut second] {
                     if random.below(20) == 0 {
                         link.restart_maximum();
+                        lane = Lane::default();
                     }
-                }
-                if early {
-                    lane = second.plain().unwrap().lane();
                 }
                 read.push([state(&first), state(&second)]);
                 if id >= 600 {
@@ -384,6 +382,25 @@ mod tests {
         };
         out.retain(|(exit, _)| *exit < end);
         (out, read)
+    }
+
+    #[test]
+    fn a_lane_is_closed_at_first_for_packets_of_any_size() {
+        for size in [0, 1, 1_000, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(Lane::default().pass(Instant::from_nanos(7), size), None);
+            let mut link = Link::<Plain>::new(
+                &LinkSpec { rate: RateModel::Fixed(Rate::mbps(8_000.0)), ..LinkSpec::default() },
+                1,
+                "link",
+            )
+            .unwrap();
+            let (link, mut lane) = (link.plain().unwrap(), Lane::default());
+            let packet = Plain::new(Bytes::new(size.min(1 << 40)));
+            let exits = [0, 1_000].map(|at| link.pass(&mut lane, Instant::from_nanos(at), packet));
+            // A byte takes a nanosecond, one packet behind the other.
+            let takes = size.min(1 << 40);
+            assert_eq!(exits, [takes, takes.max(1_000) + takes].map(|at| Some(Instant::from_nanos(at))));
+        }
     }
 
     #[test]

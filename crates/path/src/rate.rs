@@ -248,7 +248,8 @@ impl FixedRate {
         self.done.rounded_up()
     }
 
-    /// Of packets served one behind the other and all as large as the last one: how many are done after that instant, at least one byte large.
+    /// Of packets served one behind the other and all as large as the last one, a byte at least: how many are done after that instant, at which the first of
+    /// them had come.
     #[inline]
     pub(crate) fn departures_after(&self, at: Instant) -> u64 {
         let (Exact { ns, fraction }, took, rate) = (self.done, self.last_took, self.rate.get());

@@ -5,7 +5,7 @@
 //! slots are lists without an order. A slot is opened when time comes to it: its events are put in order in one array, from whose front they are taken; an
 //! event that is pushed into that time finds its place there. What comes later than the wheel's last slot lies in a slot of a coarse wheel, and goes to a
 //! place on the wheel before it when that has come near [Varghese and Lauck 1987, scheme 7]. So an event costs the same however many are pending, and the
-//! next few are known ([`EventSet::upcoming`]). Only what comes later than the last slot of all goes into a heap: after minutes in a busy run. Events
+//! next few are known ([`EventSet::upcoming`]). Only what comes later than the last slot of all goes into a heap: 16 million slots of a few events each. Events
 //! known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing else slower.
 //!
 //! The order is total and explicit: by time, and of one instant by target, lowest first. When an entry was made, where it lies and how wide a
@@ -26,7 +26,8 @@ const SLOTS: usize = WORDS * 64;
 const WORDS: usize = 16;
 /// No list.
 const NONE: u32 = u32::MAX;
-/// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is an eighth of that.
+/// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is as wide as an eighth of that
+/// wheel.
 const COARSER: u32 = 7;
 /// The list of a coarse slot keeps the memory of so many events when it is empty: it may be that of a slot with few next.
 const MOST_KEPT: usize = 64;
@@ -47,6 +48,8 @@ const MOST: u32 = 16;
 /// So often between two reviews a place was looked for among more than so many events, and the slot is far too wide for what comes now.
 const MOST_CROWDED: u32 = 1_024;
 const CROWD: usize = 64;
+/// So many events are moved by one place, to make room, in the time in which one is brought to a new place.
+const MOVES_AT_ONCE: u64 = 32;
 /// A slot is 64 ns wide at least, and 4 s at most.
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
@@ -157,6 +160,8 @@ pub struct EventSet {
     found: u32,
     /// How often a place was looked for among a crowd, since the last review.
     crowded: u32,
+    /// Events that were taken, and what such places cost, since slots had another width, in the time that bringing one event to a new place takes.
+    work: u64,
 }
 
 /// Slots of equal width around a wheel, from the one of number `base` on.
@@ -279,6 +284,7 @@ impl Default for EventSet {
             opened: 0,
             found: 0,
             crowded: 0,
+            work: 0,
         }
     }
 }
@@ -347,6 +353,14 @@ impl EventSet {
         });
         let at = first.map_or(u64::MAX, |entry| entry.at).min(self.far_at);
         (at != u64::MAX).then(|| Instant::from_nanos(at))
+    }
+
+    /// As [`EventSet::next`]. The slot of that event is open then, so that whoever asks again and again looks for it once.
+    pub fn peek(&mut self) -> Option<Instant> {
+        if self.first == self.soon.len() {
+            self.open(u64::MAX);
+        }
+        self.next()
     }
 
     /// Takes the earliest event out if it is due by `to`. The event counts as pending until [`EventSet::done`]; the next push
@@ -434,7 +448,8 @@ impl EventSet {
         let waiting = &self.soon[self.first..];
         if waiting.len() > CROWD {
             self.crowded += 1;
-            if self.crowded > MOST_CROWDED {
+            self.work += waiting.len() as u64 / MOVES_AT_ONCE;
+            if self.crowded > MOST_CROWDED && self.may_move_all() {
                 self.thin_out();
                 return self.place(entry);
             }
@@ -608,7 +623,11 @@ impl EventSet {
     #[cold]
     fn review(&mut self) -> bool {
         self.crowded = 0;
+        self.work += u64::from(self.found);
         let found = std::mem::take(&mut self.found) / std::mem::take(&mut self.opened).max(1);
+        if !self.may_move_all() {
+            return false;
+        }
         let shift = if found > MOST && self.shift > LEAST_SHIFT {
             self.shift.saturating_sub((found / MOST).ilog2().max(1)).max(LEAST_SHIFT)
         } else if found < LEAST && self.shift < MOST_SHIFT {
@@ -621,6 +640,11 @@ impl EventSet {
         self.soon.len() - self.first > known
     }
 
+    /// Whether another width of slots costs no more than what was done since the last one.
+    fn may_move_all(&self) -> bool {
+        self.work >= self.len() as u64
+    }
+
     /// Brings all events but those of the heap to new places. Their order does not depend on the width.
     fn set_width(&mut self, shift: u32) {
         let from = self.soon.get(self.first).map_or(self.until, |first| first.at.saturating_add(1).min(self.until));
@@ -629,6 +653,7 @@ impl EventSet {
             wheel.drain(&mut entries);
         }
         self.shift = shift;
+        self.work = 0;
         self.open_until(from.div_ceil(1 << shift));
         self.pour();
         let (mut soon, later): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.at < self.until);

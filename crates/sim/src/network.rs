@@ -165,8 +165,8 @@ struct Slot {
     carrier: Carrier,
 }
 
-/// The entrance of a medium: all that a packet touches of a flow's own link that it finds idle. In a cache line of its own, beside those of the flow's
-/// other links.
+/// The entrance of a medium: all that a packet touches of a flow's own link that is as large as those before. In a cache line of its own, beside those of
+/// the flow's other links.
 #[repr(C, align(64))]
 struct Entrance {
     /// Open where exits are known.
@@ -281,7 +281,7 @@ impl Network {
         // One event may move a whole window of packets that come out at the same time.
         let mut left = work;
         loop {
-            if left == 0 && self.next() <= to {
+            if left == 0 && self.events.peek().is_some_and(|next| next <= to) {
                 return false;
             }
             let taken = if AHEAD { self.events.take_ahead(to) } else { self.events.take(to) };

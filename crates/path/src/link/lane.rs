@@ -13,12 +13,12 @@ use fairpace_units::Instant;
 pub struct Lane {
     /// When the last packet departs.
     pub(super) busy_until: Instant,
-    /// How large each is that may pass here; [`Lane::CLOSED`] if none may.
+    /// How large each is that may pass here.
     pub(super) size: u32,
     /// How long each is transmitted, in nanoseconds.
     pub(super) took: u32,
-    /// How long each may stay in queue and transmitter, since there is no room for more; only as long as it is transmitted where they do not follow each
-    /// other in whole nanoseconds.
+    /// How long each may stay in queue and transmitter, since there is no room for more; 4.29 s at most. Only as long as it is transmitted where packets do
+    /// not follow each other in whole nanoseconds, or others than these are in front; less than that, if none may pass.
     pub(super) limit: u32,
     /// Nanoseconds on the way.
     pub(super) propagation: u32,
@@ -35,8 +35,8 @@ impl Default for Lane {
     fn default() -> Self {
         Lane {
             busy_until: Instant::ZERO,
-            size: Lane::CLOSED,
-            took: 0,
+            size: u32::MAX,
+            took: 1,
             limit: 0,
             propagation: 0,
             packets: 0,
@@ -48,9 +48,6 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// No packet of that size passes.
-    pub(super) const CLOSED: u32 = u32::MAX;
-
     /// A packet of so many bytes and of normal priority enters the link at that instant, no earlier than any before. When it comes out; `None` if it
     /// cannot pass here, and nothing has changed.
     #[inline(always)]

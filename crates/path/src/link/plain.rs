@@ -5,8 +5,8 @@
 //! since it has to know the queue, and those of packets that come out with nobody pushed in between when they come out.
 //! Only lost packets are missed in time, since somebody may wait for what is dropped.
 //!
-//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then nothing is kept of packets that are as large as the one before: those that
-//! find the transmitter idle need only the link's [`Lane`], and how many of them are in a packet's way follows from when the last one departs. Only
+//! A driver may also take exits from [`PlainLink::pass`] and pop nothing. Then nothing is kept of packets that are as large as the one before: how many
+//! of them are in a packet's way follows from when the last one departs, and where they take whole nanoseconds they need only the link's [`Lane`]. Only
 //! where others meet do all lie in the ring, until the transmitter is idle again. Before somebody reads, the driver tells which packets are inside
 //! ([`PlainLink::restore`]).
 
@@ -198,7 +198,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// The lane of a link from which nothing is popped, as it stands.
-    pub fn lane(&self) -> Lane {
+    fn lane(&self) -> Lane {
         // Where packets are dropped or have a priority, all are counted one by one.
         if self.cold.is_some() { Lane::default() } else { self.open_lane().unwrap_or_default() }
     }
@@ -210,10 +210,9 @@ impl<T: Datagram> PlainLink<T> {
         // Those before a packet are as large if they have departed, or all are.
         let all_alike = self.alike || self.transmitter.busy_until() <= self.now;
         let most = if all_alike && self.transmitter.is_in_whole_nanoseconds() { self.queue.room_for(size) } else { 1 };
-        let limit = most.max(1).saturating_mul(took).min(u32::MAX.into());
+        let limit = most.saturating_mul(took).min(u32::MAX.into());
         let (size, took) = (narrow(size)?, narrow(took)?);
-        let is_open = size != Lane::CLOSED && took > 0;
-        is_open.then_some(Lane {
+        (took > 0).then_some(Lane {
             busy_until: self.transmitter.busy_until(),
             size,
             took,
@@ -224,7 +223,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// Packets that have passed by the lane are in the counts, too.
-    pub fn absorb(&mut self, lane: &mut Lane) {
+    fn absorb(&mut self, lane: &mut Lane) {
         let Lane { busy_until, size, took, packets, longest_ns, stay_ns, idle_ns, .. } = *lane;
         if packets == 0 {
             return;
@@ -328,7 +327,7 @@ impl<T: Datagram> PlainLink<T> {
     }
 
     /// Tells of a link from which nothing is popped which packets are inside, and when they come out, in that order: all others are out. To be
-    /// called after [`Link::advance`](super::Link::advance), before counts are read.
+    /// called after [`Link::advance`](super::Link::advance), before counts are read. The lane stays as it is, but what has passed is in the counts.
     pub fn restore(&mut self, lane: &mut Lane, inside: impl IntoIterator<Item = (Instant, T)>) {
         debug_assert!(self.lossless && self.next_exit == Instant::NEVER, "packets are popped from it");
         let mut inside = inside.into_iter().peekable();

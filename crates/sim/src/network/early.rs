@@ -201,7 +201,7 @@ impl Network {
         true
     }
 
-    /// [`Network::bring`] of a packet that does not find the link idle, or that its lane does not take.
+    /// [`Network::bring`] of a packet that the link's lane does not take.
     #[inline(never)]
     fn bring_slowly(&mut self, at: Instant, medium: u32, ticket: Ticket) -> Option<Instant> {
         let slot = self.media.get_mut(medium as usize)?;
