@@ -347,11 +347,15 @@ impl EventSet {
 
     /// When the earliest event is; `None` if there is none.
     pub fn next(&self) -> Option<Instant> {
-        let first = self.soon.get(self.first).or_else(|| {
-            let wheels = [&self.wheel].into_iter().chain(&self.coarse);
-            wheels.filter_map(Wheel::earliest).min_by_key(|entry| entry.at)
-        });
-        let at = first.map_or(u64::MAX, |entry| entry.at).min(self.far_at);
+        let mut at = self.soon.get(self.first).map_or(self.far_at, |first| first.at.min(self.far_at));
+        if self.first == self.soon.len() {
+            for (wheel, bits) in [&self.wheel].into_iter().chain(&self.coarse).zip([0, COARSER, 2 * COARSER]) {
+                // A list is looked through only if its slot begins before.
+                if wheel.first().is_some_and(|slot| slot << (self.shift + bits) < at) {
+                    at = wheel.earliest().map_or(at, |entry| at.min(entry.at));
+                }
+            }
+        }
         (at != u64::MAX).then(|| Instant::from_nanos(at))
     }
 
