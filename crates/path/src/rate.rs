@@ -206,8 +206,8 @@ impl FixedRate {
         self.done.fraction == 0 && self.last_took.fraction == 0
     }
 
-    /// Packets as large as the last one were served meanwhile, and the last of them is done then. It found the transmitter idle, unless they take whole
-    /// nanoseconds.
+    /// Packets as large as the last one were served meanwhile, and the last of them is done then. Unless they take whole nanoseconds, that one found the
+    /// transmitter idle.
     pub(crate) fn resume(&mut self, busy_until: Instant) {
         let fraction = self.last_took.fraction;
         self.done = Exact { ns: busy_until.as_nanos().saturating_sub(u64::from(fraction > 0)), fraction };

@@ -3,7 +3,7 @@
 //! The event set holds one entry per packet in a flow's own link, one per other link that has something in flight, and one per running timer:
 //! some hundred for the busiest of our scenarios, and as many as there are packets in access links with 100,000 flows. The wheel's
 //! slots are lists without an order. A slot is opened when time comes to it: its events are put in order in one array, from whose front they are taken; an
-//! event that is pushed into that time finds its place there. What comes later than the wheel's last slot lies in a slot of a coarse wheel, and goes to a
+//! event that is pushed into that time finds its place there. An event behind the wheel's last slot lies in a slot of a coarse wheel, and goes to a
 //! place on the wheel before it when that has come near [Varghese and Lauck 1987, scheme 7]. So an event costs the same however many are pending, and the
 //! next few are known ([`EventSet::upcoming`]). Only what comes later than the last slot of all goes into a heap: 16 million slots of a few events each. Events
 //! known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing else slower.
@@ -542,7 +542,7 @@ impl EventSet {
             return true;
         }
         let (mut wheel, far) = (self.wheel.first().unwrap_or(u64::MAX), self.far_at >> self.shift);
-        // What is on a coarse wheel comes first only where there is nothing else for long.
+        // Events on a coarse wheel come first only where there are no others for long.
         while wheel.min(far) >= self.coarse_from
             && let Some(coarse) = self.first_coarse().filter(|coarse| *coarse <= wheel.min(far))
         {
