@@ -3,27 +3,27 @@
 //! `growth rate newreno|sack|sack-linux MBPS SECONDS`: one TCP flow over one link of that rate, RTT 100 ms, a queue of
 //! one bandwidth-delay product, so that slow start loses half a window at once.
 //! `growth flows N HOPS`: N NewReno flows, each with four access links of its own and 1 Mbit/s of the bottleneck, for so
-//! long that there are about HOPS packet-hops.
+//! long that there are about HOPS packet-hops. `growth lossy N HOPS`: each access link loses one packet in 10,000.
 //! `growth short tcp|constant|media N`: N flows of ten packets, one after another, with rows of series each second.
 //!
 //! Prints one line of `key=value` pairs. Times are CPU time of this thread: the build of the network apart, the run as a
-//! whole, and of its steps of 100 ms simulated time the mean and the worst (`flows` goes in one step, as a run does). `--runs K` repeats the run, and of each step
+//! whole, and of its steps of 100 ms simulated time the mean and the worst (`flows` and `lossy` go in one step, as a run does). `--runs K` repeats the run, and of each step
 //! the least time counts: the work is the same each time, and what is above that is the machine's. `--build` ends when
 //! the network is built, so that a counter of instructions can tell its share.
 
 use fairpace_control::{Env, FlowParams, Safety};
-use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel};
+use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Network, Protocol, SimConfig, Source,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, Rate};
 
 /// The distance of two looks at the clock, in simulated time.
 const STEP: Duration = Duration::from_millis(100);
 const PACKET: Bytes = Bytes::new(1_000);
 const USAGE: &str = "usage: growth [--runs K] [--build] rate newreno|sack|sack-linux MBPS SECONDS
-       growth [--runs K] [--build] flows N HOPS
+       growth [--runs K] [--build] flows|lossy N HOPS
        growth [--runs K] [--build] short tcp|constant|media N";
 
 fn main() {
@@ -57,7 +57,7 @@ fn main() {
             return;
         }
         let (end, mut now, mut step) = (Instant::ZERO + duration, Instant::ZERO, 0);
-        let step_length = if words[0] == "flows" { duration } else { STEP };
+        let step_length = if words[0] == "flows" || words[0] == "lossy" { duration } else { STEP };
         let mut last = cpu_ns();
         while now < end {
             now = end.min(now + step_length);
@@ -104,7 +104,11 @@ fn take(words: &mut Vec<String>, name: &str, has_value: bool) -> Option<String> 
 fn config_of(words: &[&str]) -> Option<SimConfig> {
     match words {
         ["rate", variant, mbps, seconds] => one_flow(variant, mbps.parse().ok()?, seconds.parse().ok()?),
-        ["flows", flows, hops] => Some(many(flows.parse().ok()?, hops.parse().ok()?)),
+        ["flows", flows, hops] => Some(many(flows.parse().ok()?, hops.parse().ok()?, LossModel::None)),
+        ["lossy", flows, hops] => {
+            let loss = LossModel::Bernoulli(Probability::new(1e-4).ok()?);
+            Some(many(flows.parse().ok()?, hops.parse().ok()?, loss))
+        }
         ["short", kind, flows] => short(kind, flows.parse().ok()?),
         _ => None,
     }
@@ -138,8 +142,8 @@ fn one_flow(variant: &str, mbps: f64, seconds: u64) -> Option<SimConfig> {
 }
 
 /// 125 packets/s and flow, six hops for a packet and its acknowledgement.
-fn many(flows: u32, hops: u64) -> SimConfig {
-    let access = Some(link(Rate::mbps(100.0), Duration::from_millis(1), 10_000));
+fn many(flows: u32, hops: u64, loss: LossModel) -> SimConfig {
+    let access = Some(LinkSpec { loss, ..link(Rate::mbps(100.0), Duration::from_millis(1), 10_000) });
     let rate = Rate::mbps(f64::from(flows));
     let queue = u64::from(flows) * 10;
     let seconds = hops as f64 / (f64::from(flows) * 125.0 * 6.0);

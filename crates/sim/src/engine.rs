@@ -14,18 +14,18 @@
 //! whose packets meet again and again in a queue one would always be in front.
 //! `examples/event_set.rs` compares it with a plain heap.
 
-use std::cmp::{Ordering, Reverse};
+mod entry;
+mod wheel;
+
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fairpace_units::Instant;
 
 use crate::prefetch::prefetch;
+use entry::Entry;
+use wheel::{SLOTS, Wheel};
 
-/// Slots of a wheel.
-const SLOTS: usize = WORDS * 64;
-const WORDS: usize = 16;
-/// No list.
-const NONE: u32 = u32::MAX;
 /// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is as wide as an eighth of that
 /// wheel.
 const COARSER: u32 = 7;
@@ -66,74 +66,6 @@ pub struct Event {
     pub cargo: u32,
 }
 
-/// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls. In the
-/// order in which events come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
-    at: u64,
-    /// The target, above it the cargo.
-    target_and_cargo: u64,
-}
-
-impl Entry {
-    #[inline(always)]
-    fn new(at: Instant, target: u32, cargo: u32) -> Self {
-        Entry { at: at.as_nanos(), target_and_cargo: u64::from(target) | u64::from(cargo) << 32 }
-    }
-
-    #[inline(always)]
-    fn target(self) -> u32 {
-        self.target_and_cargo as u32
-    }
-
-    #[inline(always)]
-    fn event(self) -> Event {
-        Event { at: Instant::from_nanos(self.at), target: self.target(), cargo: (self.target_and_cargo >> 32) as u32 }
-    }
-
-    /// Whether the other one comes first. Equal times are few, and compared apart.
-    #[inline(always)]
-    fn is_after(&self, other: &Entry) -> bool {
-        self.at > other.at || (self.at == other.at && self.ranks_after(other))
-    }
-
-    /// Whether the other one, of the same instant, comes first.
-    #[cold]
-    #[inline(never)]
-    fn ranks_after(&self, other: &Entry) -> bool {
-        rank(self.at, self.target()) > rank(other.at, other.target())
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        let ranks = || rank(self.at, self.target()).cmp(&rank(other.at, other.target()));
-        self.at.cmp(&other.at).then_with(ranks).then_with(|| self.target_and_cargo.cmp(&other.target_and_cargo))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The place of a target among those of one instant: its kind, for those that are drawn a number made of time and target, and the target.
-fn rank(at: u64, target: u32) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (kind, index) = (target >> EventSet::INDEX_BITS, u64::from(target & ((1 << EventSet::INDEX_BITS) - 1)));
-    let drawn = if target & EventSet::DRAWN == 0 { 0 } else { mixed(at ^ index.wrapping_mul(ODD)) >> 32 };
-    (u64::from(kind) << 32 | drawn) << EventSet::INDEX_BITS | index
-}
-
-/// A number of which each bit depends on all of that one: the last step of SplitMix64 [Steele, Lea and Flood 2014].
-fn mixed(mut number: u64) -> u64 {
-    for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
-        number = (number ^ (number >> shift)).wrapping_mul(factor);
-    }
-    number ^ (number >> 31)
-}
-
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
 pub struct EventSet {
@@ -162,108 +94,6 @@ pub struct EventSet {
     crowded: u32,
     /// Events that were taken, and what such places cost, since slots had another width, in the time that bringing one event to a new place takes.
     work: u64,
-}
-
-/// Slots of equal width around a wheel, from the one of number `base` on.
-#[derive(Clone, Debug)]
-struct Wheel {
-    base: u64,
-    /// The events of slot n are in list `slots[n % SLOTS]`.
-    slots: Box<[u32; SLOTS]>,
-    /// The slots that have an event, one bit each; the words that are not 0, one bit each.
-    occupied: [u64; WORDS],
-    words: u64,
-    /// Lists of events, in no order, and which of them no slot has.
-    lists: Vec<Vec<Entry>>,
-    free: Vec<u32>,
-}
-
-impl Default for Wheel {
-    fn default() -> Self {
-        Wheel {
-            base: 0,
-            slots: Box::new([NONE; SLOTS]),
-            occupied: [0; WORDS],
-            words: 0,
-            lists: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-}
-
-impl Wheel {
-    /// Whether it has a slot of that number.
-    #[inline(always)]
-    fn reaches(&self, slot: u64) -> bool {
-        slot.wrapping_sub(self.base) < SLOTS as u64
-    }
-
-    /// Adds an event to a slot that it has.
-    #[inline(always)]
-    fn put(&mut self, slot: u64, entry: Entry) {
-        let list = self.slots[slot as usize % SLOTS];
-        match self.lists.get_mut(list as usize) {
-            Some(list) => list.push(entry),
-            None => self.begin_list(slot as usize % SLOTS, entry),
-        }
-    }
-
-    /// The first event of its slot.
-    #[inline(never)]
-    fn begin_list(&mut self, slot: usize, entry: Entry) {
-        let list = self.free.pop().unwrap_or(self.lists.len() as u32);
-        match self.lists.get_mut(list as usize) {
-            Some(empty) => empty.push(entry),
-            None => self.lists.push(vec![entry]),
-        }
-        self.slots[slot] = list;
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.words |= 1 << (slot / 64);
-    }
-
-    /// The number of the first slot that has an event.
-    #[inline]
-    fn first(&self) -> Option<u64> {
-        let from = self.base as usize % SLOTS;
-        let (word, bits) = (from / 64, u64::MAX << (from % 64));
-        let here = self.occupied[word] & bits;
-        let slot = if here != 0 {
-            word * 64 + here.trailing_zeros() as usize
-        } else if self.words == 0 {
-            return None;
-        } else {
-            // Around the wheel, from the next word on.
-            let later = self.words & u64::MAX << word << 1;
-            let word = if later != 0 { later } else { self.words }.trailing_zeros() as usize;
-            word * 64 + self.occupied[word].trailing_zeros() as usize
-        };
-        Some(self.base + (slot.wrapping_sub(from) % SLOTS) as u64)
-    }
-
-    /// The earliest event of the first slot that has any.
-    fn earliest(&self) -> Option<&Entry> {
-        let list = self.slots[self.first()? as usize % SLOTS];
-        self.lists[list as usize].iter().min_by_key(|entry| entry.at)
-    }
-
-    /// The list of a slot, which has none then; whoever has emptied it gives it back to `free`.
-    #[inline(always)]
-    fn take(&mut self, slot: usize) -> u32 {
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0 {
-            self.words &= !(1 << (slot / 64));
-        }
-        std::mem::replace(&mut self.slots[slot], NONE)
-    }
-
-    /// Takes all events out.
-    fn drain(&mut self, into: &mut Vec<Entry>) {
-        into.extend(self.lists.iter_mut().flat_map(|list| list.drain(..)));
-        self.slots.fill(NONE);
-        self.occupied = [0; WORDS];
-        self.words = 0;
-        self.free = (0..self.lists.len() as u32).collect();
-    }
 }
 
 impl Default for EventSet {
@@ -718,6 +548,7 @@ impl Far {
 
 #[cfg(test)]
 mod tests {
+    use super::entry::rank;
     use super::*;
     use fairpace_units::RandomStream;
 

@@ -43,7 +43,7 @@ pub(crate) struct FlowState {
     pub(crate) class_override: Option<Class>,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
-    /// All that its TCP connection was to carry is acknowledged.
+    /// All that its TCP connection was to carry is acknowledged. Here, since every arrival asks for it.
     pub(crate) finished: bool,
     /// The answer to a packet goes into a link of the flow's own from which exits are known, by the packet's direction.
     pub(crate) answers_apart: [bool; 2],

@@ -150,8 +150,8 @@ pub struct Network {
     link_series: Vec<LinkRow>,
 }
 
-/// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`]. A packet that comes out
-/// of a plain link touches the first two.
+/// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`]. A packet that is
+/// popped from a plain link touches the first three.
 #[repr(C, align(64))]
 struct Slot {
     /// When its entry in the event set comes up; never if it has none, or one for each packet.

@@ -29,7 +29,7 @@ const FLOWS: usize = PACKETS - TOGETHER;
 const PLACE: u32 = 20;
 const NEXT: u32 = 8;
 
-/// The bytes of a slot that a packet touches which comes out, and one that goes in and need not wait.
+/// The bytes of a slot that a packet touches first which comes out.
 const OUT: usize = 64;
 
 impl Network {
@@ -63,7 +63,7 @@ impl Network {
             let route = *route as usize;
             if let Some(flow) = self.flows.get(route / 2) {
                 flow.prefetch_arrival(direction_of(route));
-                self.prefetch_slot(flow.first_hops[1 - route % 2]);
+                self.prefetch_entrance(flow.first_hops[1 - route % 2]);
             }
         }
         self.arrivals.clear();
@@ -100,7 +100,7 @@ impl Network {
             prefetch(ticket);
         }
         if let Some(ticket) = link.peek(NEXT) {
-            self.prefetch_slot(self.routes.after(ticket.route(), Hop::link(medium), slot.place));
+            self.prefetch_entrance(self.routes.after(ticket.route(), Hop::link(medium), slot.place));
         }
     }
 
@@ -114,12 +114,12 @@ impl Network {
                 prefetch(packet);
             }
             if let Some(medium) = self.fed.get(route) {
-                self.prefetch_slot(Hop::link(*medium));
+                self.prefetch_entrance(Hop::link(*medium));
             }
             if let Some(flow) = self.flows.get(route / 2) {
                 prefetch_head(flow, FlowState::HOT);
                 flow.prefetch_arrival(direction_of(route));
-                self.prefetch_slot(flow.first_hops[1 - route % 2]);
+                self.prefetch_entrance(flow.first_hops[1 - route % 2]);
             }
         }
         for (_, ticket) in next {
@@ -151,7 +151,7 @@ impl Network {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch_slot(&self, hop: Hop) {
+    pub(super) fn prefetch_entrance(&self, hop: Hop) {
         if let Some(entrance) = self.entrances.get(hop.medium as usize) {
             prefetch(entrance);
         }
