@@ -9,7 +9,7 @@
 //! known at the beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing else slower.
 //!
 //! The order is total and explicit: by time, and of one instant by target, lowest first. When an entry was made, where it lies and how wide a
-//! slot is make no difference, so that nobody changes results by needing an event less. Of targets that have [`EventSet::DRAWN`] the kind
+//! slot is make no difference, so that nobody changes results by needing an event less. Of targets that have [`Event::DRAWN`] the kind
 //! (their highest four bits) comes first, and then a number made of the time and the target: were it always the lowest target, of several links
 //! whose packets meet again and again in a queue one would always be in front.
 //! `examples/event_set.rs` compares it with a plain heap.
@@ -24,6 +24,7 @@ use fairpace_units::Instant;
 
 use crate::prefetch::prefetch;
 use entry::Entry;
+pub use entry::Event;
 use wheel::{SLOTS, Wheel};
 
 /// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is as wide as an eighth of that
@@ -53,18 +54,6 @@ const MOVES_AT_ONCE: u64 = 32;
 /// A slot is 64 ns wide at least, and 4 s at most.
 const LEAST_SHIFT: u32 = 6;
 const MOST_SHIFT: u32 = 32;
-
-/// One event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
-    /// The instant at which it comes.
-    pub at: Instant,
-    /// The number of the medium or timer that it is of.
-    pub target: u32,
-    /// A number that comes with it; [`EventSet::NOTHING`] if it was pushed without. The order does not depend on it: whoever has several
-    /// events of one target brings none of them to one instant.
-    pub cargo: u32,
-}
 
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
@@ -123,21 +112,12 @@ impl EventSet {
     /// So many of the next events are known after [`EventSet::take_ahead`], if as many come soon.
     pub const AHEAD: usize = 16;
 
-    /// The bits of a target behind its kind.
-    pub const INDEX_BITS: u32 = 28;
-
-    /// The bit of targets whose order among those of their kind changes from instant to instant.
-    pub const DRAWN: u32 = 1 << 31;
-
-    /// The cargo of an event that has none.
-    pub const NOTHING: u32 = u32::MAX;
-
     /// Adds many events at once, before any is taken.
     pub fn plan(&mut self, events: impl IntoIterator<Item = (Instant, u32)>) {
         debug_assert_eq!(self.until, 0, "some have been taken");
         for (at, target) in events {
             self.pushed += 1;
-            self.far.planned.push(Entry::new(at, target, EventSet::NOTHING));
+            self.far.planned.push(Entry::new(at, target, Event::NOTHING));
         }
         self.max_len = self.max_len.max(self.pushed - self.removed);
         self.far.planned.sort_unstable_by(|a, b| b.cmp(a));
@@ -147,7 +127,7 @@ impl EventSet {
     /// Adds an event, not earlier than the last one taken, at a time that comes.
     #[inline(always)]
     pub fn push(&mut self, at: Instant, target: u32) {
-        self.push_with(at, target, EventSet::NOTHING);
+        self.push_with(at, target, Event::NOTHING);
     }
 
     /// As [`EventSet::push`], with a number that comes out with it.
@@ -589,7 +569,7 @@ mod tests {
     /// Of 3,000 instants, each a millisecond after the last, any of n comes first in a n-th, give or take five standard deviations.
     #[test]
     fn of_drawn_targets_of_a_kind_none_is_favoured_and_kinds_keep_their_order() {
-        let drawn = |kind: u32, index: u32| EventSet::DRAWN | kind << EventSet::INDEX_BITS | index;
+        let drawn = |kind: u32, index: u32| Event::DRAWN | kind << Event::INDEX_BITS | index;
         let sets: [&[u32]; 8] = [
             &[0, 1],
             &[1, 2],
@@ -649,7 +629,7 @@ mod tests {
         }
         while let Some(event) = set.take(Instant::NEVER) {
             set.done();
-            let expected = if event.target % 3 == 0 { EventSet::NOTHING } else { event.target + 1 };
+            let expected = if event.target % 3 == 0 { Event::NOTHING } else { event.target + 1 };
             assert_eq!(event.cargo, expected);
         }
         assert!(set.is_empty());
@@ -722,7 +702,7 @@ mod tests {
                 let far = if random.below(8) == 0 { 50 } else { 1 };
                 let at =
                     now + if random.below(2) == 0 { random.below(spread) * far } else { random.below(7) * spread / 7 };
-                let target = random.below(1_000) as u32 | if random.below(2) == 0 { EventSet::DRAWN } else { 0 };
+                let target = random.below(1_000) as u32 | if random.below(2) == 0 { Event::DRAWN } else { 0 };
                 if take && !replace {
                     continue;
                 }

@@ -219,8 +219,8 @@ const MEDIUM: u32 = 8;
 const SENDER: u32 = 9;
 const SENDER_SOON: u32 = 10;
 const RECEIVER: u32 = 11;
-const KIND_SHIFT: u32 = EventSet::INDEX_BITS;
-const _: () = assert!(MEDIUM << KIND_SHIFT == EventSet::DRAWN);
+const KIND_SHIFT: u32 = Event::INDEX_BITS;
+const _: () = assert!(MEDIUM << KIND_SHIFT == Event::DRAWN);
 
 /// An entry's target.
 const fn target_of(kind: u32, index: u32) -> u32 {
@@ -420,7 +420,7 @@ impl Network {
     /// Something may come out of a medium. How many packets did.
     #[inline(always)]
     fn medium_event(&mut self, at: Instant, medium: u32, cargo: u32) -> u64 {
-        if cargo != EventSet::NOTHING {
+        if cargo != Event::NOTHING {
             return self.known_exit(at, medium, cargo);
         }
         let Some(slot) = self.media.get_mut(medium as usize) else { return 0 };

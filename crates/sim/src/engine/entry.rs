@@ -1,10 +1,31 @@
-//! A pending event, and which of two comes first.
+//! An event, as others see it and as it waits, and which of two comes first.
 
 use std::cmp::Ordering;
 
 use fairpace_units::Instant;
 
-use super::{Event, EventSet};
+/// One event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// The instant at which it comes.
+    pub at: Instant,
+    /// The number of the medium or timer that it is of.
+    pub target: u32,
+    /// A number that comes with it; [`Event::NOTHING`] if it was pushed without. The order does not depend on it: whoever has several
+    /// events of one target brings none of them to one instant.
+    pub cargo: u32,
+}
+
+impl Event {
+    /// The bits of a target behind its kind.
+    pub const INDEX_BITS: u32 = 28;
+
+    /// The bit of targets whose order among those of their kind changes from instant to instant.
+    pub const DRAWN: u32 = 1 << 31;
+
+    /// The cargo of an event that has none.
+    pub const NOTHING: u32 = u32::MAX;
+}
 
 /// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls. In the
 /// order in which events come.
@@ -61,9 +82,9 @@ impl PartialOrd for Entry {
 /// The place of a target among those of one instant: its kind, for those that are drawn a number made of time and target, and the target.
 pub(super) fn rank(at: u64, target: u32) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (kind, index) = (target >> EventSet::INDEX_BITS, u64::from(target & ((1 << EventSet::INDEX_BITS) - 1)));
-    let drawn = if target & EventSet::DRAWN == 0 { 0 } else { mixed(at ^ index.wrapping_mul(ODD)) >> 32 };
-    (u64::from(kind) << 32 | drawn) << EventSet::INDEX_BITS | index
+    let (kind, index) = (target >> Event::INDEX_BITS, u64::from(target & ((1 << Event::INDEX_BITS) - 1)));
+    let drawn = if target & Event::DRAWN == 0 { 0 } else { mixed(at ^ index.wrapping_mul(ODD)) >> 32 };
+    (u64::from(kind) << 32 | drawn) << Event::INDEX_BITS | index
 }
 
 /// A number of which each bit depends on all of that one: the last step of SplitMix64 [Steele, Lea and Flood 2014].

@@ -49,7 +49,7 @@ impl Network {
             if let Some(packet) = self.store.at(cargo & !ARRIVES) {
                 prefetch(packet);
             }
-            if cargo == EventSet::NOTHING {
+            if cargo == Event::NOTHING {
                 if let Some(slot) = self.slot_of(target) {
                     prefetch_head(slot, OUT);
                 } else if let Some(flow) = self.flow_of(target) {
@@ -69,7 +69,7 @@ impl Network {
         self.arrivals.clear();
         let Some(events) = self.events.upcoming::<TOGETHER>(FLOWS) else { return };
         for Event { target, cargo, .. } in events {
-            if cargo == EventSet::NOTHING
+            if cargo == Event::NOTHING
                 && let Some(flow) = self.flow_of(target)
             {
                 flow.prefetch_arrival(Direction::Back);

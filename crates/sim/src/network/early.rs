@@ -31,7 +31,7 @@ use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
 use super::{ARRIVES, Entrance, Exits, MEDIUM, Network, Slot, Way, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
-use crate::engine::{Event, EventSet};
+use crate::engine::Event;
 use crate::flow_state::Endpoint;
 use crate::hop::Hop;
 use crate::packet::Direction;
@@ -298,7 +298,7 @@ impl Network {
         let mut packets: Vec<_> = self
             .events
             .pending()
-            .filter(|event| event.cargo != EventSet::NOTHING && medium.is_none_or(|of| of == index_of(event.target)))
+            .filter(|event| event.cargo != Event::NOTHING && medium.is_none_or(|of| of == index_of(event.target)))
             .map(|Event { at, target, cargo }| (index_of(target), at, self.store.ticket(cargo & !ARRIVES)))
             .collect();
         packets.sort_unstable_by_key(|(medium, at, _)| (*medium, *at));
