@@ -20,6 +20,7 @@ mod early;
 mod error;
 mod external;
 mod notes;
+mod places;
 mod record;
 mod route;
 mod send;

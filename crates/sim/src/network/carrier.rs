@@ -8,6 +8,7 @@ use std::fmt;
 use fairpace_path::{Datagram, DropReason, Link, Medium};
 use fairpace_units::{Bytes, Class, Ecn, Instant};
 
+use super::places::Places;
 use super::route::route_of;
 use crate::packet::{Packet, QuickStart};
 
@@ -90,18 +91,18 @@ impl Datagram for Ticket {
     }
 }
 
-/// The packets that are in links. The place that was left last is taken first, since it is likely in the cache.
+/// The packets that are in links.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     packets: Vec<Packet>,
-    free: Vec<u32>,
+    places: Places,
 }
 
 impl Store {
     /// Keeps a packet. Its ticket.
     #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet) -> Ticket {
-        let place = self.free.pop().unwrap_or(self.packets.len() as u32);
+        let place = self.places.take();
         debug_assert!(place < u32::MAX / 2, "the cargo of an entry has 31 bits for a place");
         let ticket = Ticket::new(place, &packet);
         match self.packets.get_mut(place as usize) {
@@ -114,7 +115,7 @@ impl Store {
     /// Gives the packet out, as the links have left it.
     #[inline(always)]
     pub(super) fn take(&mut self, ticket: Ticket) -> Packet {
-        self.free.push(ticket.place() as u32);
+        self.places.give_back(ticket.place() as u32);
         let mut packet = self.packets[ticket.place()];
         packet.ecn = ticket.ecn();
         packet
@@ -123,7 +124,7 @@ impl Store {
     /// Gives the packet of that place out.
     #[inline(always)]
     pub(super) fn take_from(&mut self, place: u32) -> Packet {
-        self.free.push(place);
+        self.places.give_back(place);
         self.packets[place as usize]
     }
 
