@@ -2,7 +2,7 @@
 //!
 //! With thousands of flows a packet-hop finds hardly anything in the near caches, and would wait for each line in turn: its link, the next link; at
 //! the end of a route the packet, its flow, the flow's endpoint. So the event set tells the next few events, and each is looked at three times on its
-//! way to the front; what one look reads, an earlier one has asked for. Packets that a feeder brings (`early.rs`) have no event, and are looked at batch by batch. Nothing here changes anything but what is in the caches.
+//! way to the front; what one look reads, an earlier one has asked for. Packets that a feeder brings (`early.rs`) have no event, and are looked at twice as those before them are brought. Nothing here changes anything but what is in the caches.
 
 use fairpace_units::Instant;
 
@@ -104,31 +104,33 @@ impl Network {
         }
     }
 
-    /// Asks for what packets touch that are brought to the links behind their feeder and arrive there, and of those of the next batch for what tells where
-    /// the rest lies. (The packets twice: from one batch to the next, they leave the nearest cache again.)
+    /// Asks for what a packet touches that is brought to the link behind its feeder and arrives there.
     #[inline(always)]
-    pub(super) fn look_at_batches(&self, now: &[(Instant, Ticket)], next: impl Iterator<Item = (Instant, Ticket)>) {
-        for (_, ticket) in now {
-            let route = ticket.route();
-            if let Some(packet) = self.store.at(ticket.place() as u32) {
-                prefetch(packet);
-            }
-            if let Some(medium) = self.fed.get(route) {
-                self.prefetch_entrance(Hop::link(*medium));
-            }
-            if let Some(flow) = self.flows.get(route / 2) {
-                prefetch_head(flow, FlowState::HOT);
-                flow.prefetch_arrival(direction_of(route));
-                self.prefetch_entrance(flow.first_hops[1 - route % 2]);
-            }
+    pub(super) fn look_near(&self, packet: Option<&(Instant, Ticket)>) {
+        let Some((_, ticket)) = packet else { return };
+        let route = ticket.route();
+        if let Some(packet) = self.store.at(ticket.place() as u32) {
+            prefetch(packet);
         }
-        for (_, ticket) in next {
-            if let Some(packet) = self.store.at(ticket.place() as u32) {
-                prefetch(packet);
-            }
-            if let Some(flow) = self.flows.get(ticket.route() / 2) {
-                prefetch_head(flow, 1);
-            }
+        if let Some(medium) = self.fed.get(route) {
+            self.prefetch_entrance(Hop::link(*medium));
+        }
+        if let Some(flow) = self.flows.get(route / 2) {
+            prefetch_head(flow, FlowState::HOT);
+            flow.prefetch_arrival(direction_of(route));
+            self.prefetch_entrance(flow.first_hops[1 - route % 2]);
+        }
+    }
+
+    /// Asks for what [`Network::look_near`] reads.
+    #[inline(always)]
+    pub(super) fn look_far(&self, packet: Option<&(Instant, Ticket)>) {
+        let Some((_, ticket)) = packet else { return };
+        if let Some(flow) = self.flows.get(ticket.route() / 2) {
+            prefetch_head(flow, FlowState::HOT);
+        }
+        if let Some(medium) = self.fed.get(ticket.route()) {
+            prefetch(medium);
         }
     }
 
