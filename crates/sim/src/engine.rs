@@ -22,7 +22,6 @@ use std::collections::BinaryHeap;
 
 use fairpace_units::Instant;
 
-use crate::prefetch::prefetch;
 use entry::Entry;
 pub use entry::Event;
 use wheel::{SLOTS, Wheel};
@@ -30,8 +29,6 @@ use wheel::{SLOTS, Wheel};
 /// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is as wide as an eighth of that
 /// wheel.
 const COARSER: u32 = 7;
-/// The list of a coarse slot keeps the memory of so many events when it is empty: it may be that of a slot with few next.
-const MOST_KEPT: usize = 64;
 /// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 34 ms, and the coarse ones 4 s and 9 minutes.
 const FIRST_SHIFT: u32 = 15;
 /// The next events are looked for so many slots ahead: if there are few in these, nobody has to hurry.
@@ -51,9 +48,9 @@ const MOST_CROWDED: u32 = 1_024;
 const CROWD: usize = 64;
 /// So many events are moved by one place, to make room, in the time in which one is brought to a new place.
 const MOVES_AT_ONCE: u64 = 32;
-/// A slot is 64 ns wide at least, and 4 s at most.
+/// A slot is 64 ns wide at least, and 2 s at most.
 const LEAST_SHIFT: u32 = 6;
-const MOST_SHIFT: u32 = 32;
+const MOST_SHIFT: u32 = 31;
 
 /// Pending events, earliest first, in a total order.
 #[derive(Clone, Debug)]
@@ -220,7 +217,7 @@ impl EventSet {
     /// All events that are to be taken, in no order.
     pub fn pending(&self) -> impl Iterator<Item = Event> {
         let Far { heap, planned } = &self.far;
-        let wheels = [&self.wheel].into_iter().chain(&self.coarse).flat_map(|wheel| wheel.lists.iter().flatten());
+        let wheels = [&self.wheel].into_iter().chain(&self.coarse).flat_map(Wheel::events);
         self.soon[self.first..]
             .iter()
             .chain(wheels)
@@ -323,13 +320,9 @@ impl EventSet {
         for i in 0..self.coarse.len() {
             ends >>= COARSER;
             while let Some(slot) = self.coarse[i].first().filter(|slot| *slot < ends) {
-                let list = self.coarse[i].take(slot as usize % SLOTS);
-                let mut entries = std::mem::take(&mut self.coarse[i].lists[list as usize]);
-                entries.drain(..).for_each(|entry| self.place(entry));
-                if entries.capacity() <= MOST_KEPT {
-                    self.coarse[i].lists[list as usize] = entries;
+                while let Some((&chunk, len, _)) = self.coarse[i].take_chunk(slot) {
+                    chunk.into_iter().take(len).for_each(|entry| self.place(entry));
                 }
-                self.coarse[i].free.push(list);
             }
             self.coarse[i].base = ends;
             if i == 0 {
@@ -377,7 +370,7 @@ impl EventSet {
         self.open_until(slot + 1);
         self.opened += 1;
         if wheel == slot {
-            self.open_list(slot as usize % SLOTS);
+            self.open_slot(slot);
         }
         // Only now, since the wheel's last slot lies where this one was.
         if self.wheel.base + SLOTS as u64 >= self.coarse_from + (1 << COARSER) {
@@ -402,35 +395,20 @@ impl EventSet {
 
     /// Puts the events of a slot in order, behind those before it.
     #[inline(always)]
-    fn open_list(&mut self, slot: usize) {
-        let wheel = &mut self.wheel;
-        let list = wheel.take(slot);
-        // The next slot's events are asked for, and the list of the slot behind it, which tells where they lie.
-        let list_of = |slot: usize| wheel.lists.get(wheel.slots[slot % SLOTS] as usize);
-        if let Some(first) = list_of(slot + 1).and_then(|list| list.first()) {
-            prefetch(first);
-        }
-        if let Some(list) = list_of(slot + 2) {
-            prefetch(list);
-        }
-        let entries = &mut wheel.lists[list as usize];
-        wheel.free.push(list);
-        self.found += entries.len() as u32;
+    fn open_slot(&mut self, slot: u64) {
+        self.wheel.prefetch(slot + 1);
         let begin = self.soon.len();
-        if begin == 0 {
-            std::mem::swap(&mut self.soon, entries);
-        } else {
-            // One by one, since they are few: how many, no call could predict.
-            entries.drain(..).for_each(|entry| self.soon.push(entry));
-        }
-        let soon = &mut self.soon[begin..];
-        if soon.len() > FEW {
-            soon.sort_unstable();
-        } else {
-            for len in 2..=soon.len() {
-                sink(&mut soon[..len]);
+        while let Some((chunk, len, alone)) = self.wheel.take_chunk(slot) {
+            self.found += len as u32;
+            let at = self.soon.len();
+            // As a whole: how many events there are, no branch could predict.
+            self.soon.extend_from_slice(chunk);
+            self.soon.truncate(at + len);
+            if alone {
+                break;
             }
         }
+        put_in_order(&mut self.soon[begin..]);
     }
 
     /// Slots that are too full become narrower, and those with too few events wider. True if the list of those in order got some by it.
@@ -481,6 +459,45 @@ impl EventSet {
     fn open_until(&mut self, next_slot: u64) {
         self.wheel.base = next_slot;
         self.until = if next_slot > u64::MAX >> self.shift { u64::MAX } else { next_slot << self.shift };
+    }
+}
+
+/// Puts the events of a slot in order.
+#[inline(always)]
+fn put_in_order(entries: &mut [Entry]) {
+    if entries.len() > FEW {
+        return entries.sort_unstable();
+    }
+    // Often they are of two batches of packets, or of one.
+    let first = run(entries);
+    if first < entries.len() && first + run(&entries[first..]) == entries.len() {
+        merge(entries, first);
+    }
+    // And those of one instant.
+    for len in 2..=entries.len() {
+        sink(&mut entries[..len]);
+    }
+}
+
+/// How many entries come before the first that is earlier than the one before it.
+#[inline(always)]
+fn run(entries: &[Entry]) -> usize {
+    entries.windows(2).position(|pair| pair[1].at < pair[0].at).map_or(entries.len(), |before| before + 1)
+}
+
+/// Merges the first so many of a few entries with the others, both sorted by time, without a branch for each.
+#[inline(always)]
+fn merge(entries: &mut [Entry], first: usize) {
+    let mut runs = [Entry::LAST; FEW + 2];
+    runs[..first].copy_from_slice(&entries[..first]);
+    runs[first + 1..][..entries.len() - first].copy_from_slice(&entries[first..]);
+    let (mut here, mut there) = (0, first + 1);
+    for place in entries {
+        let (a, b) = (runs[here], runs[there]);
+        let earlier = b.at < a.at;
+        *place = if earlier { b } else { a };
+        here += usize::from(!earlier);
+        there += usize::from(earlier);
     }
 }
 
@@ -760,7 +777,7 @@ mod tests {
                 let ahead = if order < 5_000 { 10 } else { 1_000_000 + random.below(20_000_000) };
                 set.push(at + fairpace_units::Duration::from_nanos(ahead), order);
             }
-            let coarse: usize = set.coarse.iter().flat_map(|wheel| &wheel.lists).map(Vec::len).sum();
+            let coarse: usize = set.coarse.iter().map(|wheel| wheel.events().count()).sum();
             assert!(coarse < 2_500, "{coarse} on coarse wheels, slots of 2^{} ns", set.shift);
         }
     }
@@ -784,7 +801,7 @@ mod tests {
                     set.done();
                     now = at;
                 }
-                coarse = coarse.max(set.coarse.iter().flat_map(|wheel| &wheel.lists).map(Vec::len).sum());
+                coarse = coarse.max(set.coarse.iter().map(|wheel| wheel.events().count()).sum());
                 assert_eq!(set.next(), list.first().map(|(at, _)| Instant::from_nanos(*at)));
             }
             assert!(coarse > 5_000 && set.far.heap.is_empty(), "{coarse} coarse, {} in the heap", set.far.heap.len());

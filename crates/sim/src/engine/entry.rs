@@ -29,7 +29,7 @@ impl Event {
 
 /// A pending event, in two words, which are copied in registers: of more parts, it would be written to the stack and read at once, which stalls. In the
 /// order in which events come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Entry {
     pub(super) at: u64,
     /// The target, above it the cargo.
@@ -37,6 +37,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// No event, behind all.
+    pub(super) const LAST: Entry = Entry { at: u64::MAX, target_and_cargo: u64::MAX };
+
     #[inline(always)]
     pub(super) fn new(at: Instant, target: u32, cargo: u32) -> Self {
         Entry { at: at.as_nanos(), target_and_cargo: u64::from(target) | u64::from(cargo) << 32 }
