@@ -16,11 +16,20 @@ pub struct DelayHistogram {
 
 #[derive(Clone, Debug)]
 enum Counts {
-    /// The delays in each bucket from the first one that has any to the last.
-    Fine { first: usize, counts: Vec<u32> },
-    /// Buckets that are not empty and how many delays are in them, in order; and the bucket of the last delays, whose number is in no bucket yet, since
-    /// delays are often like the one before.
-    Coarse { last: u16, number: u32, buckets: Vec<(u16, u32)> },
+    Fine(Buckets),
+    /// And the bucket of the last delays, whose number is in no bucket yet: delays are often like the one before.
+    Coarse {
+        last: u16,
+        number: u32,
+        buckets: Buckets,
+    },
+}
+
+/// The delays in each bucket from the first one that has any to the last.
+#[derive(Clone, Debug, Default)]
+struct Buckets {
+    first: u32,
+    counts: Vec<u32>,
 }
 
 /// Longer delays are counted as this: 1,000 s.
@@ -45,13 +54,13 @@ fn bucket_end(bucket: u64, bits: u32) -> u64 {
 
 impl Default for DelayHistogram {
     fn default() -> Self {
-        DelayHistogram::with(Counts::Fine { first: 0, counts: Vec::new() })
+        DelayHistogram::with(Counts::Fine(Buckets::default()))
     }
 }
 
 impl DelayHistogram {
     pub(crate) fn coarse() -> Self {
-        DelayHistogram::with(Counts::Coarse { last: 0, number: 0, buckets: Vec::new() })
+        DelayHistogram::with(Counts::Coarse { last: 0, number: 0, buckets: Buckets::default() })
     }
 
     fn with(counts: Counts) -> Self {
@@ -75,17 +84,11 @@ impl DelayHistogram {
         }
         let us = (ns / 1_000).min(MAX_US);
         match &mut self.counts {
-            Counts::Fine { first, counts } => {
-                let bucket = bucket(us, FINE_BITS) as usize;
-                match counts.get_mut(bucket.wrapping_sub(*first)) {
-                    Some(count) => *count = count.saturating_add(1),
-                    None => count_outside(first, counts, bucket, 1),
-                }
-            }
+            Counts::Fine(buckets) => buckets.count(bucket(us, FINE_BITS) as u32, 1),
             Counts::Coarse { last, number, buckets } => {
                 let bucket = bucket(us, COARSE_BITS) as u16;
                 if bucket != *last {
-                    count_in_order(buckets, *last, *number);
+                    buckets.count((*last).into(), *number);
                     (*last, *number) = (bucket, 0);
                 }
                 *number = number.saturating_add(1);
@@ -95,22 +98,15 @@ impl DelayHistogram {
 
     pub(crate) fn clear(&mut self) {
         *self = DelayHistogram::with(match self.counts {
-            Counts::Fine { .. } => Counts::Fine { first: 0, counts: Vec::new() },
-            Counts::Coarse { .. } => Counts::Coarse { last: 0, number: 0, buckets: Vec::new() },
+            Counts::Fine(_) => Counts::Fine(Buckets::default()),
+            Counts::Coarse { .. } => Counts::Coarse { last: 0, number: 0, buckets: Buckets::default() },
         });
     }
 
     /// Adds those of another fine one.
     pub(crate) fn add(&mut self, other: &DelayHistogram) {
-        if let (Counts::Fine { first, counts }, Counts::Fine { first: from, counts: others }) =
-            (&mut self.counts, &other.counts)
-        {
-            for (i, count) in others.iter().enumerate().filter(|(_, count)| **count > 0) {
-                match counts.get_mut((from + i).wrapping_sub(*first)) {
-                    Some(mine) => *mine = mine.saturating_add(*count),
-                    None => count_outside(first, counts, from + i, *count),
-                }
-            }
+        if let (Counts::Fine(buckets), Counts::Fine(others)) = (&mut self.counts, &other.counts) {
+            others.iter().for_each(|(bucket, count)| buckets.count(bucket, count));
         }
         self.sum_ns += other.sum_ns;
         self.count += other.count;
@@ -149,15 +145,12 @@ impl DelayHistogram {
         }
         let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
         let us = match &self.counts {
-            Counts::Fine { .. } if wanted == 0 => return self.min(),
-            Counts::Fine { first, counts } => {
-                let buckets = counts.iter().zip(*first as u64..).map(|(count, bucket)| (bucket, *count));
-                reached(buckets, wanted, FINE_BITS)
-            }
+            Counts::Fine(_) if wanted == 0 => return self.min(),
+            Counts::Fine(buckets) => buckets.reached(wanted, FINE_BITS),
             Counts::Coarse { last, number, buckets } => {
                 let mut buckets = buckets.clone();
-                count_in_order(&mut buckets, *last, *number);
-                reached(buckets.iter().map(|(bucket, count)| (u64::from(*bucket), *count)), wanted, COARSE_BITS)
+                buckets.count((*last).into(), *number);
+                buckets.reached(wanted, COARSE_BITS)
             }
         };
         Duration::from_micros(us).clamp(self.min(), self.max())
@@ -165,53 +158,60 @@ impl DelayHistogram {
 
     /// The share of the delays from `least` on, to a bucket; `None` if nothing was recorded, or not to 3 digits.
     pub fn share_from(&self, least: Duration) -> Option<f64> {
-        let Counts::Fine { first, counts } = &self.counts else { return None };
+        let Counts::Fine(buckets) = &self.counts else { return None };
         let us = u64::try_from(least.as_micros()).unwrap_or(u64::MAX).min(MAX_US);
-        let skipped = (bucket(us, FINE_BITS) as usize).saturating_sub(*first);
-        let above: u64 = counts.iter().skip(skipped).map(|count| u64::from(*count)).sum();
+        let skipped = (bucket(us, FINE_BITS) as u32).saturating_sub(buckets.first);
+        let above: u64 = buckets.counts.iter().skip(skipped as usize).map(|count| u64::from(*count)).sum();
         (self.count > 0).then(|| above as f64 / self.count as f64)
     }
 }
 
-/// Counts so many delays in their bucket.
-#[inline(never)]
-fn count_in_order(buckets: &mut Vec<(u16, u32)>, bucket: u16, number: u32) {
-    if number == 0 {
-        return;
-    }
-    match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
-        Ok(place) => buckets[place].1 = buckets[place].1.saturating_add(number),
-        Err(place) => buckets.insert(place, (bucket, number)),
-    }
-}
-
-/// Counts delays in a bucket outside those that have counts: the counts grow to it, and by half of what they were.
-#[cold]
-fn count_outside(first: &mut usize, counts: &mut Vec<u32>, bucket: usize, count: u32) {
-    if counts.is_empty() {
-        *first = bucket;
-    }
-    if bucket < *first {
-        let lower = bucket.saturating_sub(counts.len() / 2);
-        counts.splice(0..0, std::iter::repeat_n(0, *first - lower));
-        *first = lower;
-    }
-    if bucket - *first >= counts.len() {
-        counts.resize(bucket - *first + 1, 0);
-    }
-    counts[bucket - *first] += count;
-}
-
-/// The end of the bucket with which so many delays are reached.
-fn reached(buckets: impl Iterator<Item = (u64, u32)>, wanted: u64, bits: u32) -> u64 {
-    let mut so_far = 0;
-    for (bucket, count) in buckets {
-        so_far += u64::from(count);
-        if so_far >= wanted {
-            return bucket_end(bucket, bits);
+impl Buckets {
+    /// Counts so many delays in their bucket.
+    #[inline(always)]
+    fn count(&mut self, bucket: u32, number: u32) {
+        match self.counts.get_mut(bucket.wrapping_sub(self.first) as usize) {
+            Some(count) => *count = count.saturating_add(number),
+            None => self.count_outside(bucket, number),
         }
     }
-    0
+
+    /// Counts delays, if any, in a bucket outside those that have counts: the counts grow to it, and downwards by half of what they were.
+    #[cold]
+    fn count_outside(&mut self, bucket: u32, number: u32) {
+        if number == 0 {
+            return;
+        }
+        let Buckets { first, counts } = self;
+        if counts.is_empty() {
+            *first = bucket;
+        }
+        if bucket < *first {
+            let lower = bucket.saturating_sub(counts.len() as u32 / 2);
+            counts.splice(0..0, std::iter::repeat_n(0, (*first - lower) as usize));
+            *first = lower;
+        }
+        let place = (bucket - *first) as usize;
+        if place >= counts.len() {
+            counts.resize(place + 1, 0);
+        }
+        counts[place] += number;
+    }
+
+    /// Those that are not empty, and how many delays are in them.
+    fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        (self.first..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
+    /// The end of the bucket with which so many delays are reached.
+    fn reached(&self, wanted: u64, bits: u32) -> u64 {
+        let mut so_far = 0;
+        let reached = self.iter().find(|(_, count)| {
+            so_far += u64::from(*count);
+            so_far >= wanted
+        });
+        reached.map_or(0, |(bucket, _)| bucket_end(bucket.into(), bits))
+    }
 }
 
 #[cfg(test)]
