@@ -4,13 +4,13 @@
 //! of a hundred thousand needs few pages of memory at a time, and the processor brings the next ones by itself. Were the place that was left last taken
 //! first, they would lie in no order after a while, since acknowledgements stay for a shorter time than what waits in a queue.
 
-/// The places of one word of bits.
+/// Places in a word of bits.
 const WORD: u32 = u64::BITS;
 
-/// Which places are free, a bit each. They are taken upwards, round by round.
+/// The free places, a bit each. A round takes them upwards, and then the next one begins.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// The free places of the word `word` that this round takes. In `free` they are taken.
+    /// The free places of one word that this round takes; that word in `free` says that they are taken.
     here: u64,
     word: usize,
     /// So many words are in a round: as many as leave an eighth to a half of their places free when it begins. So the places in use are few while
