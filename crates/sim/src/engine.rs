@@ -488,16 +488,15 @@ fn run(entries: &[Entry]) -> usize {
 /// Merges the first so many of a few entries with the others, both sorted by time, without a branch for each.
 #[inline(always)]
 fn merge(entries: &mut [Entry], first: usize) {
-    let mut runs = [Entry::LAST; FEW + 2];
-    runs[..first].copy_from_slice(&entries[..first]);
-    runs[first + 1..][..entries.len() - first].copy_from_slice(&entries[first..]);
-    let (mut here, mut there) = (0, first + 1);
+    let mut runs = [Entry::LAST; FEW + 1];
+    runs[..entries.len()].copy_from_slice(entries);
+    let (mut here, mut there) = (0, first);
     for place in entries {
         let (a, b) = (runs[here], runs[there]);
-        let earlier = b.at < a.at;
-        *place = if earlier { b } else { a };
-        here += usize::from(!earlier);
-        there += usize::from(earlier);
+        let second = (here == first) | (b.at < a.at);
+        *place = if second { b } else { a };
+        here += usize::from(!second);
+        there += usize::from(second);
     }
 }
 
@@ -579,6 +578,30 @@ mod tests {
                     assert_eq!(pop(&mut set, take), Some((Instant::from_nanos(7), target)));
                 }
                 assert!(set.is_empty());
+            }
+        }
+    }
+
+    /// Also at the end of time, where nothing is later than the last event.
+    #[test]
+    fn two_sorted_batches_in_one_slot_come_in_one_order() {
+        let mut random = RandomStream::named(1, "batches");
+        for begin in [0, 1 << 40, u64::MAX - 20] {
+            for first in 0..FEW {
+                for second in 0..=FEW - first {
+                    let mut at = |len: usize| {
+                        let mut run: Vec<_> = (0..len).map(|_| begin + random.below(21)).collect();
+                        run.sort_unstable();
+                        run
+                    };
+                    let times = [at(first), at(second)].concat();
+                    let mut entries: Vec<_> =
+                        (0..).zip(&times).map(|(i, at)| Entry::new(Instant::from_nanos(*at), i, i)).collect();
+                    let mut sorted = entries.clone();
+                    put_in_order(&mut entries);
+                    sorted.sort();
+                    assert_eq!(entries, sorted, "{first} and {second} from {begin}");
+                }
             }
         }
     }

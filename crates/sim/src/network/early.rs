@@ -7,8 +7,7 @@
 //! If a link gets its packets from one other alone, nothing can come between. So a packet is brought there as it enters the other, with the instant at
 //! which it will arrive, and the first of the two links, a feeder, needs no event ([`Exits::Early`]). Feeders are links that flows share, in front of the
 //! flows' own last links: in a dumbbell each packet has two events on its three hops. In runs of many flows the packets of a whole round trip would have
-//! their next event entered that long before it comes. There the feeder has an event for each few packets, and brings these some microseconds before they
-//! come out.
+//! their next event entered that long before it comes. There the feeder has an event for each 256 packets, and brings these when the first of them comes out.
 //!
 //! And a packet that is brought to the last link of its route arrives at once, with the instant at which it comes out, if its flow's end there lives alone
 //! until then: it is TCP's, no timer of it comes before, no packet before this one has an event, and what it answers goes into a link that nobody else enters.
