@@ -104,7 +104,7 @@ impl Network {
         }
     }
 
-    /// Asks for what a packet touches that is brought to the link behind its feeder and arrives there.
+    /// Asks for what a packet touches, beside its flow, that is brought to the link behind its feeder and arrives there.
     #[inline(always)]
     pub(super) fn look_near(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };
@@ -116,13 +116,12 @@ impl Network {
             self.prefetch_entrance(Hop::link(*medium));
         }
         if let Some(flow) = self.flows.get(route / 2) {
-            prefetch_head(flow, FlowState::HOT);
             flow.prefetch_arrival(direction_of(route));
             self.prefetch_entrance(flow.first_hops[1 - route % 2]);
         }
     }
 
-    /// Asks for what [`Network::look_near`] reads.
+    /// Asks for the packet's flow, which also tells where the rest lies.
     #[inline(always)]
     pub(super) fn look_far(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };
