@@ -25,7 +25,7 @@ enum Counts {
     },
 }
 
-/// The delays in each bucket from the first one that has any to the last.
+/// The delays in each bucket of a row of buckets, outside which there are none.
 #[derive(Clone, Debug, Default)]
 struct Buckets {
     first: u32,

@@ -2,7 +2,7 @@
 //!
 //! The event set holds one entry per packet in a flow's own link, one per other link that has something in flight, and one per running timer:
 //! some hundred for the busiest of our scenarios, and as many as there are packets in access links with 100,000 flows. The wheel's
-//! slots are lists without an order. A slot is opened when time comes to it: its events are put in order in one array, from whose front they are taken; an
+//! slots hold events without an order. A slot is opened when time comes to it: its events are put in order in one array, from whose front they are taken; an
 //! event that is pushed into that time finds its place there. An event behind the wheel's last slot lies in a slot of a coarse wheel, and goes to a
 //! place on the wheel before it when that has come near [Varghese and Lauck 1987, scheme 7]. So an event costs the same however many are pending, and the
 //! next few are known ([`EventSet::upcoming`]). Only what comes later than the last slot of all goes into a heap: 16 million slots of a few events each. Events
@@ -157,7 +157,7 @@ impl EventSet {
         let mut at = self.soon.get(self.first).map_or(self.far_at, |first| first.at.min(self.far_at));
         if self.first == self.soon.len() {
             for (wheel, bits) in [&self.wheel].into_iter().chain(&self.coarse).zip([0, COARSER, 2 * COARSER]) {
-                // A list is looked through only if its slot begins before.
+                // A slot is looked through only if it begins before.
                 if wheel.first().is_some_and(|slot| slot << (self.shift + bits) < at) {
                     at = wheel.earliest().map_or(at, |entry| at.min(entry.at));
                 }

@@ -127,7 +127,7 @@ impl Wheel {
         self.chunks.get(chunk as usize)?.get(..self.fill[chunk as usize].len as usize)
     }
 
-    /// Asks for the events of a slot, if it has one chunk.
+    /// Asks for the events of a slot's last chunk.
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: u64) {
         if let Some(chunk) = self.chunks.get(self.slots[slot as usize % SLOTS] as usize) {

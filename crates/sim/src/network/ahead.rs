@@ -121,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Asks for the packet's flow, which also tells where the rest lies.
+    /// Asks for the packet's flow, which also tells where the rest lies, and for the number of the link.
     #[inline(always)]
     pub(super) fn look_far(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };

@@ -7,7 +7,7 @@
 //! If a link gets its packets from one other alone, nothing can come between. So a packet is brought there as it enters the other, with the instant at
 //! which it will arrive, and the first of the two links, a feeder, needs no event ([`Exits::Early`]). Feeders are links that flows share, in front of the
 //! flows' own last links: in a dumbbell each packet has two events on its three hops. In runs of many flows the packets of a whole round trip would have
-//! their next event entered that long before it comes. There the feeder has an event for each 256 packets, and brings these when the first of them comes out.
+//! their next event entered that long before it comes. There the feeder has an event for 256 packets at most, and brings these when the first of them comes out.
 //!
 //! And a packet that is brought to the last link of its route arrives at once, with the instant at which it comes out, if its flow's end there lives alone
 //! until then: it is TCP's, no timer of it comes before, no packet before this one has an event, and what it answers goes into a link that nobody else enters.
@@ -17,7 +17,7 @@
 //! Results are the same to the bit. The order of events does not depend on what others there are ([`EventSet`](crate::engine::EventSet)). No packet
 //! passes a link in no time. The next link draws nothing, and its counts are ahead only while nobody reads them: at the end of the warm-up and
 //! of an advance they are right, since only packets that arrive before are brought early. Those behind wait for an event of the feeder, which
-//! brings all that it then may. A packet that finds no room in the next link waits, too, and is dropped in time. An advance that is
+//! brings what it then may. A packet that finds no room in the next link waits, too, and is dropped in time. An advance that is
 //! to end early goes on until all that was brought early is there.
 //!
 //! There are no feeders under an observer or a capture. Where packets from outside pass, whose driver may come at any time and whose packets may have no
@@ -35,7 +35,7 @@ use crate::flow_state::Endpoint;
 use crate::hop::Hop;
 use crate::packet::Direction;
 
-/// So many packets are brought at an event of their feeder, in runs of many flows.
+/// So many packets are brought at a time; in runs of many flows at an event of their feeder.
 const BATCH: usize = 256;
 /// The memory that a packet touches is asked for when so many others are brought before it, and when so many are, what tells where that lies: long enough
 /// before it comes from memory, and short enough that it has not left the nearest cache again.

@@ -13,7 +13,7 @@ pub(super) struct Places {
     /// The free places of one word that this round takes; that word in `free` says that they are taken.
     here: u64,
     word: usize,
-    /// So many words are in a round: as many as leave an eighth to a half of their places free when it begins. So the places in use are few while
+    /// So many words are in a round: where an eighth of their places or less was free when it began, more; where more than half, an eighth of it less. So the places in use are few while
     /// there are few packets, and others are found fast.
     round: usize,
     free: Vec<u64>,
@@ -31,7 +31,7 @@ impl Places {
         self.word as u32 * WORD + bit
     }
 
-    /// A place that was taken is free, from the next round on.
+    /// A place that was taken is free, and taken again when a round comes to its word.
     #[inline(always)]
     pub(super) fn give_back(&mut self, place: u32) {
         self.free[(place / WORD) as usize] |= 1 << (place % WORD);
