@@ -15,6 +15,7 @@
 //! `examples/event_set.rs` compares it with a plain heap.
 
 mod entry;
+mod order;
 mod wheel;
 
 use std::cmp::Reverse;
@@ -24,6 +25,7 @@ use fairpace_units::Instant;
 
 use entry::Entry;
 pub use entry::Event;
+use order::{put_in_order, sink};
 use wheel::{SLOTS, Wheel};
 
 /// log2 of how much wider the slots of a coarse wheel are than those of the wheel before. So one of them is as wide as an eighth of that
@@ -33,8 +35,6 @@ const COARSER: u32 = 7;
 const FIRST_SHIFT: u32 = 15;
 /// The next events are looked for so many slots ahead: if there are few in these, nobody has to hurry.
 const SLOTS_AHEAD: u64 = 4;
-/// So many events are put in order by moving each to its place; more by a sort.
-const FEW: usize = 24;
 /// So many events that were taken stay in their places; if there are more, the others move to the front.
 const MOST_TAKEN: usize = 64;
 /// So many openings of slots, or events in them, are between two looks at how full slots are; and the means below and above which they become
@@ -462,61 +462,6 @@ impl EventSet {
     }
 }
 
-/// Puts the events of a slot in order.
-#[inline(always)]
-fn put_in_order(entries: &mut [Entry]) {
-    if entries.len() > FEW {
-        return entries.sort_unstable();
-    }
-    // Often they are of two batches of packets, or of one.
-    let first = run(entries);
-    if first < entries.len() && first + run(&entries[first..]) == entries.len() {
-        merge(entries, first);
-    }
-    // And those of one instant.
-    for len in 2..=entries.len() {
-        sink(&mut entries[..len]);
-    }
-}
-
-/// How many entries come before the first that is earlier than the one before it.
-#[inline(always)]
-fn run(entries: &[Entry]) -> usize {
-    entries.windows(2).position(|pair| pair[1].at < pair[0].at).map_or(entries.len(), |before| before + 1)
-}
-
-/// Merges the first so many of a few entries with the others, both sorted by time, without a branch for each.
-#[inline(always)]
-fn merge(entries: &mut [Entry], first: usize) {
-    let mut runs = [Entry::LAST; FEW + 1];
-    runs[..entries.len()].copy_from_slice(entries);
-    let (mut here, mut there) = (0, first);
-    for place in entries {
-        let (a, b) = (runs[here], runs[there]);
-        let second = (here == first) | (b.at < a.at);
-        *place = if second { b } else { a };
-        here += usize::from(!second);
-        there += usize::from(second);
-    }
-}
-
-/// Moves the last of some entries, of which the others are in order, in front of those that are later.
-#[inline(always)]
-fn sink(entries: &mut [Entry]) {
-    let Some(&last) = entries.last() else { return };
-    let mut place = entries;
-    while let [.., before, here] = place
-        && before.is_after(&last)
-    {
-        *here = *before;
-        let len = place.len();
-        place = &mut place[..len - 1];
-    }
-    if let Some(here) = place.last_mut() {
-        *here = last;
-    }
-}
-
 /// A heap of entries, beside a list of those that were known at the beginning.
 #[derive(Clone, Debug, Default)]
 struct Far {
@@ -578,30 +523,6 @@ mod tests {
                     assert_eq!(pop(&mut set, take), Some((Instant::from_nanos(7), target)));
                 }
                 assert!(set.is_empty());
-            }
-        }
-    }
-
-    /// Also at the end of time, where nothing is later than the last event.
-    #[test]
-    fn two_sorted_batches_in_one_slot_come_in_one_order() {
-        let mut random = RandomStream::named(1, "batches");
-        for begin in [0, 1 << 40, u64::MAX - 20] {
-            for first in 0..FEW {
-                for second in 0..=FEW - first {
-                    let mut at = |len: usize| {
-                        let mut run: Vec<_> = (0..len).map(|_| begin + random.below(21)).collect();
-                        run.sort_unstable();
-                        run
-                    };
-                    let times = [at(first), at(second)].concat();
-                    let mut entries: Vec<_> =
-                        (0..).zip(&times).map(|(i, at)| Entry::new(Instant::from_nanos(*at), i, i)).collect();
-                    let mut sorted = entries.clone();
-                    put_in_order(&mut entries);
-                    sorted.sort();
-                    assert_eq!(entries, sorted, "{first} and {second} from {begin}");
-                }
             }
         }
     }
