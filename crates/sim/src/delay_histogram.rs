@@ -5,32 +5,28 @@ use fairpace_units::Duration;
 /// Delays; number, mean, least and greatest are exact. The distribution is in microseconds: to 3 significant
 /// digits, or, for each flow of a run of many, to a sixteenth of an octave (4 %), which takes hundreds of bytes
 /// instead of thousands.
+///
+/// In one cache line, beside the counts of its buckets.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct DelayHistogram {
-    counts: Counts,
-    sum_ns: u128,
+    /// The delays in each of a row of buckets, outside which there are none.
+    buckets: Box<[u32]>,
+    /// Number of the first of these.
+    first: u32,
+    /// The sum in nanoseconds: above the lowest 64 bits, and these.
+    sum_high: u32,
+    sum_low: u64,
     count: u64,
     min: u64,
     max: u64,
+    /// Of a coarse one: the bucket of the last delays, whose number is in no bucket yet, since delays are often like the one before.
+    last: u16,
+    fine: bool,
+    number: u32,
 }
 
-#[derive(Clone, Debug)]
-enum Counts {
-    Fine(Buckets),
-    /// And the bucket of the last delays, whose number is in no bucket yet: delays are often like the one before.
-    Coarse {
-        last: u16,
-        number: u32,
-        buckets: Buckets,
-    },
-}
-
-/// The delays in each bucket of a row of buckets, outside which there are none.
-#[derive(Clone, Debug, Default)]
-struct Buckets {
-    first: u32,
-    counts: Vec<u32>,
-}
+const _: () = assert!(size_of::<DelayHistogram>() == 64);
 
 /// Longer delays are counted as this: 1,000 s.
 const MAX_US: u64 = 1_000_000_000;
@@ -46,6 +42,14 @@ fn bucket(us: u64, bits: u32) -> u64 {
     (u64::from(octave) << bits) + (us >> octave)
 }
 
+/// The coarse bucket of a delay whose fine one is known.
+#[inline(always)]
+fn coarser(fine: u64) -> u64 {
+    const SKIPPED: u64 = ((FINE_BITS - COARSE_BITS) << COARSE_BITS) as u64;
+    // Short delays' fine buckets are no parts of octaves.
+    if fine < 1 << FINE_BITS { bucket(fine, COARSE_BITS) } else { SKIPPED + (fine >> (FINE_BITS - COARSE_BITS)) }
+}
+
 /// The longest delay in it.
 fn bucket_end(bucket: u64, bits: u32) -> u64 {
     let octave = (bucket >> bits).saturating_sub(1);
@@ -54,17 +58,28 @@ fn bucket_end(bucket: u64, bits: u32) -> u64 {
 
 impl Default for DelayHistogram {
     fn default() -> Self {
-        DelayHistogram::with(Counts::Fine(Buckets::default()))
+        DelayHistogram::new(true)
     }
 }
 
 impl DelayHistogram {
     pub(crate) fn coarse() -> Self {
-        DelayHistogram::with(Counts::Coarse { last: 0, number: 0, buckets: Buckets::default() })
+        DelayHistogram::new(false)
     }
 
-    fn with(counts: Counts) -> Self {
-        DelayHistogram { counts, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
+    fn new(fine: bool) -> Self {
+        DelayHistogram {
+            buckets: Box::default(),
+            first: 0,
+            sum_high: 0,
+            sum_low: 0,
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            last: 0,
+            fine,
+            number: 0,
+        }
     }
 
     pub(crate) fn record(&mut self, delay: Duration) {
@@ -74,7 +89,29 @@ impl DelayHistogram {
     /// As [`DelayHistogram::record`], of a delay in nanoseconds.
     #[inline(always)]
     pub(crate) fn record_ns(&mut self, ns: u64) {
-        self.sum_ns += u128::from(ns);
+        let fine = self.note(ns);
+        if self.fine {
+            self.count_in(fine as u32, 1);
+        } else {
+            self.count_coarsely(fine);
+        }
+    }
+
+    /// As [`DelayHistogram::record_ns`] of a coarse one, whose delays with those of others are in `all`, a fine one: there only in the buckets, until
+    /// [`DelayHistogram::add`] is told of each of the others.
+    #[inline(always)]
+    pub(crate) fn record_among(&mut self, ns: u64, all: &mut DelayHistogram) {
+        let fine = self.note(ns);
+        all.count_in(fine as u32, 1);
+        self.count_coarsely(fine);
+    }
+
+    /// The delay is in the number, the sum, the least and the greatest. Its fine bucket.
+    #[inline(always)]
+    fn note(&mut self, ns: u64) -> u64 {
+        let (sum, carry) = self.sum_low.overflowing_add(ns);
+        self.sum_low = sum;
+        self.sum_high += u32::from(carry);
         self.count += 1;
         if ns < self.min {
             self.min = ns;
@@ -82,40 +119,74 @@ impl DelayHistogram {
         if ns > self.max {
             self.max = ns;
         }
-        let us = (ns / 1_000).min(MAX_US);
-        match &mut self.counts {
-            Counts::Fine(buckets) => buckets.count(bucket(us, FINE_BITS) as u32, 1),
-            Counts::Coarse { last, number, buckets } => {
-                let bucket = bucket(us, COARSE_BITS) as u16;
-                if bucket != *last {
-                    buckets.count((*last).into(), *number);
-                    (*last, *number) = (bucket, 0);
-                }
-                *number = number.saturating_add(1);
-            }
+        bucket((ns / 1_000).min(MAX_US), FINE_BITS)
+    }
+
+    /// Counts a delay in the coarse bucket that the fine one is in.
+    #[inline(always)]
+    fn count_coarsely(&mut self, fine: u64) {
+        let bucket = coarser(fine) as u16;
+        if bucket != self.last {
+            self.count_in(self.last.into(), self.number);
+            (self.last, self.number) = (bucket, 0);
         }
+        self.number = self.number.saturating_add(1);
+    }
+
+    /// Counts so many delays in their bucket.
+    #[inline(always)]
+    fn count_in(&mut self, bucket: u32, number: u32) {
+        match self.buckets.get_mut(bucket.wrapping_sub(self.first) as usize) {
+            Some(count) => *count = count.saturating_add(number),
+            None => self.count_outside(bucket, number),
+        }
+    }
+
+    /// Counts delays, if any, in a bucket outside those that have counts: these grow to it, by half of what they were at least.
+    #[cold]
+    fn count_outside(&mut self, bucket: u32, number: u32) {
+        if number == 0 {
+            return;
+        }
+        let mut counts = std::mem::take(&mut self.buckets).into_vec();
+        let more = counts.len() as u32 / 2;
+        if counts.is_empty() {
+            self.first = bucket;
+        }
+        if bucket < self.first {
+            let lower = bucket.min(self.first.saturating_sub(more));
+            counts.splice(0..0, std::iter::repeat_n(0, (self.first - lower) as usize));
+            self.first = lower;
+        }
+        let place = (bucket - self.first) as usize;
+        if place >= counts.len() {
+            let len = (place + 1).max(counts.len() + more as usize);
+            counts.reserve_exact(len - counts.len());
+            counts.resize(len, 0);
+        }
+        counts[place] += number;
+        self.buckets = counts.into_boxed_slice();
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = DelayHistogram::with(match self.counts {
-            Counts::Fine(_) => Counts::Fine(Buckets::default()),
-            Counts::Coarse { .. } => Counts::Coarse { last: 0, number: 0, buckets: Buckets::default() },
-        });
+        *self = DelayHistogram::new(self.fine);
     }
 
-    /// Adds those of another fine one.
+    /// Adds those of another one; to a fine one those of a coarse one without their distribution.
     pub(crate) fn add(&mut self, other: &DelayHistogram) {
-        if let (Counts::Fine(buckets), Counts::Fine(others)) = (&mut self.counts, &other.counts) {
-            others.iter().for_each(|(bucket, count)| buckets.count(bucket, count));
+        if self.fine && other.fine {
+            other.iter().for_each(|(bucket, count)| self.count_in(bucket, count));
         }
-        self.sum_ns += other.sum_ns;
+        let (sum, carry) = self.sum_low.overflowing_add(other.sum_low);
+        self.sum_low = sum;
+        self.sum_high += other.sum_high + u32::from(carry);
         self.count += other.count;
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
     /// Number and sum in nanoseconds so far.
-    pub(crate) const fn total(&self) -> (u64, u128) {
-        (self.count, self.sum_ns)
+    pub(crate) fn total(&self) -> (u64, u128) {
+        (self.count, u128::from(self.sum_high) << 64 | u128::from(self.sum_low))
     }
 
     /// Delays recorded.
@@ -125,7 +196,8 @@ impl DelayHistogram {
 
     /// Mean; zero if nothing was recorded.
     pub fn mean(&self) -> Duration {
-        Duration::from_nanos((self.sum_ns.checked_div(u128::from(self.count)).unwrap_or(0)) as u64)
+        let (count, sum) = self.total();
+        Duration::from_nanos(sum.checked_div(u128::from(count)).unwrap_or(0) as u64)
     }
 
     /// Least; zero if nothing was recorded.
@@ -144,63 +216,33 @@ impl DelayHistogram {
             return Duration::ZERO;
         }
         let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
-        let us = match &self.counts {
-            Counts::Fine(_) if wanted == 0 => return self.min(),
-            Counts::Fine(buckets) => buckets.reached(wanted, FINE_BITS),
-            Counts::Coarse { last, number, buckets } => {
-                let mut buckets = buckets.clone();
-                buckets.count((*last).into(), *number);
-                buckets.reached(wanted, COARSE_BITS)
+        let us = if self.fine {
+            if wanted == 0 {
+                return self.min();
             }
+            self.reached(wanted, FINE_BITS)
+        } else {
+            let mut all = self.clone();
+            all.count_in(self.last.into(), self.number);
+            all.reached(wanted, COARSE_BITS)
         };
         Duration::from_micros(us).clamp(self.min(), self.max())
     }
 
     /// The share of the delays from `least` on, to a bucket; `None` if nothing was recorded, or not to 3 digits.
     pub fn share_from(&self, least: Duration) -> Option<f64> {
-        let Counts::Fine(buckets) = &self.counts else { return None };
+        if !self.fine || self.count == 0 {
+            return None;
+        }
         let us = u64::try_from(least.as_micros()).unwrap_or(u64::MAX).min(MAX_US);
-        let skipped = (bucket(us, FINE_BITS) as u32).saturating_sub(buckets.first);
-        let above: u64 = buckets.counts.iter().skip(skipped as usize).map(|count| u64::from(*count)).sum();
-        (self.count > 0).then(|| above as f64 / self.count as f64)
-    }
-}
-
-impl Buckets {
-    /// Counts so many delays in their bucket.
-    #[inline(always)]
-    fn count(&mut self, bucket: u32, number: u32) {
-        match self.counts.get_mut(bucket.wrapping_sub(self.first) as usize) {
-            Some(count) => *count = count.saturating_add(number),
-            None => self.count_outside(bucket, number),
-        }
+        let skipped = (bucket(us, FINE_BITS) as u32).saturating_sub(self.first);
+        let above: u64 = self.buckets.iter().skip(skipped as usize).map(|count| u64::from(*count)).sum();
+        Some(above as f64 / self.count as f64)
     }
 
-    /// Counts delays, if any, in a bucket outside those that have counts: the counts grow to it, and downwards by half of what they were.
-    #[cold]
-    fn count_outside(&mut self, bucket: u32, number: u32) {
-        if number == 0 {
-            return;
-        }
-        let Buckets { first, counts } = self;
-        if counts.is_empty() {
-            *first = bucket;
-        }
-        if bucket < *first {
-            let lower = bucket.saturating_sub(counts.len() as u32 / 2);
-            counts.splice(0..0, std::iter::repeat_n(0, (*first - lower) as usize));
-            *first = lower;
-        }
-        let place = (bucket - *first) as usize;
-        if place >= counts.len() {
-            counts.resize(place + 1, 0);
-        }
-        counts[place] += number;
-    }
-
-    /// Those that are not empty, and how many delays are in them.
+    /// The buckets that are not empty, and how many delays are in them.
     fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
-        (self.first..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
+        (self.first..).zip(self.buckets.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
     /// The end of the bucket with which so many delays are reached.
@@ -249,6 +291,7 @@ mod tests {
                 let bucket = bucket(us, bits);
                 assert!(us <= bucket_end(bucket, bits) && (bucket == 0 || us > bucket_end(bucket - 1, bits)), "{us}");
             }
+            assert_eq!(coarser(bucket(us, FINE_BITS)), bucket(us, COARSE_BITS), "{us}");
         }
     }
 }

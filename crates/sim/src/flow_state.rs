@@ -3,6 +3,7 @@
 //! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
 //! its flow begins, and let go when the flow is over: it has ended, nothing of it is under way, and nobody owes anything.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use fairpace_control::feedback::Form;
@@ -29,7 +30,7 @@ pub const MANY_FLOWS: usize = 256;
 /// In such a run the events of so many flows of each group are collected: 20,000 calls would have gigabytes of them.
 pub const MOST_FLOWS_TRACED: u32 = 100;
 
-/// In the order of use: a packet of TCP touches the first four cache lines.
+/// In cache lines by use: a segment that arrives touches the first three, an acknowledgement the first one and the fourth.
 #[repr(C, align(64))]
 pub(crate) struct FlowState {
     pub(crate) endpoint: Endpoint,
@@ -37,9 +38,10 @@ pub(crate) struct FlowState {
     /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
     /// apart, so that arming the fast one does not leave entries of the slow one behind.
     pub(crate) armed: [Instant; 3],
-    pub(crate) ack_size: u32,
-    /// Its place among the groups.
-    pub(crate) group: u32,
+    /// The media that its packets enter first, by direction.
+    pub(crate) enters: [u32; 2],
+    /// The media behind the feeders on its routes, by direction; none if there is no feeder.
+    pub(crate) fed: [u32; 2],
     pub(crate) class_override: Option<Class>,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
@@ -47,11 +49,14 @@ pub(crate) struct FlowState {
     pub(crate) finished: bool,
     /// The answer to a packet goes into a link of the flow's own from which exits are known, by the packet's direction.
     pub(crate) answers_apart: [bool; 2],
+    // The second line.
+    pub(crate) owd: DelayHistogram,
+    // The third line, to the counts of the receiver.
     /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
     pub(crate) delay_bound: u64,
-    pub(crate) owd: DelayHistogram,
-    /// Where its packets enter, by direction.
-    pub(crate) first_hops: [Hop; 2],
+    pub(crate) ack_size: u32,
+    /// Its place among the groups.
+    pub(crate) group: u32,
     pub(crate) counts: FlowCounts,
     pub(crate) e2ed: DelayHistogram,
     /// As `delay_bound`, for RTTs.
@@ -68,6 +73,12 @@ pub(crate) struct FlowState {
     name: Box<str>,
     protocol: Box<str>,
 }
+
+const _: () = {
+    assert!(std::mem::offset_of!(FlowState, owd) == 64 && std::mem::offset_of!(FlowState, delay_bound) == 128);
+    let sent = std::mem::offset_of!(FlowState, counts) + std::mem::offset_of!(FlowCounts, sent);
+    assert!(sent == FlowState::RECEIVING);
+};
 
 pub(crate) enum Endpoint {
     Tcp(Box<TcpEndpoint>),
@@ -202,8 +213,9 @@ impl SharedParams {
 }
 
 impl FlowState {
-    /// The first bytes of it, which a packet of TCP touches.
-    pub(crate) const HOT: usize = 256;
+    /// The bytes that a segment touches which arrives, and, beside the first line, those that an acknowledgement does.
+    const RECEIVING: usize = 192;
+    const SENDING: Range<usize> = FlowState::RECEIVING..256;
 
     /// `many`: the flow is one of many. `bursty`: packets may come faster than they were sent. `shared`: what flows
     /// before it have in common.
@@ -278,7 +290,8 @@ impl FlowState {
             endpoint,
             counts: FlowCounts::default(),
             owd: delays(),
-            first_hops: [Hop::ENDPOINT; 2],
+            enters: [Hop::ENDPOINT.medium; 2],
+            fed: [Hop::ENDPOINT.medium; 2],
             e2ed: delays(),
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
@@ -303,7 +316,19 @@ impl FlowState {
         &self.name
     }
 
-    /// Asks for the memory that a packet touches which arrives in that direction, beside the flow's own.
+    /// Asks for the flow's own memory that a packet touches which arrives in that direction.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, direction: Direction) {
+        match direction {
+            Direction::Forward => prefetch_head(self, FlowState::RECEIVING),
+            Direction::Back => {
+                prefetch_head(self, 1);
+                prefetch_part(self, FlowState::SENDING);
+            }
+        }
+    }
+
+    /// Asks for the other memory that such a packet touches.
     #[inline(always)]
     pub(crate) fn prefetch_arrival(&self, direction: Direction) {
         if let Endpoint::Tcp(tcp) = &self.endpoint {

@@ -100,6 +100,8 @@ pub struct Network {
     looks_ahead: bool,
     /// How many events were taken, to look at some together.
     looks: u32,
+    /// Of the events that were looked at last, some touch more than most.
+    looks_closer: bool,
     arrivals: Arrivals,
     /// Packets that come out of a link before this instant may be brought to the next one at once: see `early.rs`.
     early_until: Instant,
@@ -111,10 +113,9 @@ pub struct Network {
     arrived_until: Instant,
     /// The checkpoints and the ends of flows that are still to come, the next one last.
     looks_planned: Vec<Instant>,
-    /// By medium: where a packet goes from a link from which exits are known. Apart from the slots, since nothing else of those is touched then.
-    nexts: Vec<Hop>,
-    /// By route: the link behind the feeder in it. Empty if there are none.
-    fed: Vec<u32>,
+    /// By medium: what is known of packets that come out of a link from which exits are known. Apart from the slots, since nothing else of those is touched
+    /// then.
+    nexts: Vec<Onward>,
     /// Scratch: packets that are brought, and when.
     batch: Vec<(Instant, Ticket)>,
     stats: EngineStats,
@@ -174,12 +175,23 @@ struct Entrance {
     lane: Lane,
     /// When the last of its entries in the event set comes up, where exits are known.
     awaited: Instant,
+    /// The size of the packets whose entries are marked [`ALIKE`]; greater than any if there are none.
+    alike: u32,
     is_link: bool,
     /// Packets arrive when they come out.
     arrives: bool,
 }
 
 const _: () = assert!(size_of::<Entrance>() == 64);
+
+impl Entrance {
+    /// The marks of the entry of a packet's exit.
+    #[inline(always)]
+    fn marks_of(&self, ticket: Ticket) -> u32 {
+        let alike = if ticket.is_unmarked(self.alike) { ALIKE } else { 0 };
+        if self.arrives { ARRIVES } else { alike }
+    }
+}
 
 /// The way in which packets leave a medium.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -192,8 +204,20 @@ enum Exits {
     Early,
 }
 
+/// The packets that come out of a link from which exits are known: where they go, and what their tickets have in common if the link is on one route alone.
+#[derive(Clone, Copy)]
+struct Onward {
+    hop: Hop,
+    route: u32,
+    size: u32,
+}
+
 /// The cargo of an entry of a known exit is the packet's place in the store. This bit says that the packet arrives then.
 const ARRIVES: u32 = 1 << 31;
+/// And this that it goes on, is of its link's one route, and as large there as most, without a mark: so nobody need look at it then.
+const ALIKE: u32 = 1 << 30;
+/// The bits of the place.
+const PLACE_BITS: u32 = ALIKE - 1;
 
 const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
 
@@ -456,10 +480,11 @@ impl Network {
     #[inline(always)]
     fn known_exit(&mut self, at: Instant, medium: u32, cargo: u32) -> u64 {
         self.events.done();
-        let place = cargo & !ARRIVES;
+        let place = cargo & PLACE_BITS;
         if cargo & ARRIVES == 0 {
-            let hop = self.nexts[medium as usize];
-            let ticket = self.store.ticket(place);
+            let Onward { hop, route, size } = self.nexts[medium as usize];
+            let ticket =
+                if cargo & ALIKE != 0 { Ticket::unmarked(place, route, size) } else { self.store.ticket(place) };
             self.forward(at, ticket, hop);
         } else {
             self.arrive(at, place);
@@ -596,8 +621,8 @@ impl Network {
             && let Some(exit) = entrance.lane.pass(at, ticket.unmarked_size())
         {
             entrance.awaited = exit;
-            let arrives = entrance.arrives;
-            return self.await_exit(exit, hop.medium, ticket, arrives);
+            let marks = entrance.marks_of(ticket);
+            return self.await_exit(exit, hop.medium, ticket, marks);
         }
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };
         let Carrier::Link(link) = &mut slot.carrier else {
@@ -615,8 +640,8 @@ impl Network {
                 return match link.pass(&mut entrance.lane, at, ticket) {
                     Some(exit) => {
                         entrance.awaited = exit;
-                        let arrives = entrance.arrives;
-                        self.await_exit(exit, hop.medium, ticket, arrives);
+                        let marks = entrance.marks_of(ticket);
+                        self.await_exit(exit, hop.medium, ticket, marks);
                     }
                     None => self.collect_drops(hop.medium),
                 };
@@ -638,11 +663,11 @@ impl Network {
         }
     }
 
-    /// A packet in a link will come out at that instant: its entry has it meanwhile.
+    /// A packet in a link will come out at that instant: its entry has it meanwhile, marked with [`ARRIVES`] or [`ALIKE`] if it is so.
     #[inline(always)]
-    fn await_exit(&mut self, exit: Instant, medium: u32, ticket: Ticket, arrives: bool) {
+    fn await_exit(&mut self, exit: Instant, medium: u32, ticket: Ticket, marks: u32) {
         self.store.keep_marks(ticket);
-        let cargo = ticket.place() as u32 | if arrives { ARRIVES } else { 0 };
+        let cargo = ticket.place() as u32 | marks;
         // One that comes out never has an entry, too, which tells that it is inside.
         self.events.push_with(exit, target_of(MEDIUM, medium), cargo);
     }

@@ -144,18 +144,18 @@ impl FlowReport {
 
 /// Packets and bytes of one flow. Data and dummies are apart; bytes are on the wire.
 ///
-/// Those that every packet changes come first: they are a cache line and a half.
+/// Those that every packet changes come first: at the receiver, and at the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct FlowCounts {
-    /// Data sent, retransmissions included.
-    pub sent: Count,
     /// Data that reached the receiver, duplicates included.
     pub received: Count,
     /// Data that reached the receiver for the first time; for TCP what arrived in order.
     pub unique: Count,
     /// Acknowledgements and reports sent by the receiver.
     pub feedback_sent: Count,
+    /// Data sent, retransmissions included.
+    pub sent: Count,
     /// Acknowledgements and reports that reached the sender.
     pub feedback_received: Count,
     /// Data packets acknowledged to the sender.

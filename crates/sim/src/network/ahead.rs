@@ -8,7 +8,7 @@ use fairpace_units::Instant;
 
 use super::carrier::Ticket;
 use super::route::{direction_of, route_of};
-use super::{ARRIVES, MEDIUM, Network, SENDER, Slot, index_of, kind_of};
+use super::{ALIKE, ARRIVES, MEDIUM, Network, PLACE_BITS, SENDER, Slot, index_of, kind_of};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
@@ -45,25 +45,39 @@ impl Network {
     #[inline(never)]
     fn look_at_some(&mut self) {
         let Some(events) = self.events.upcoming::<TOGETHER>(PACKETS) else { return };
+        let mut others = false;
         for Event { target, cargo, .. } in events {
-            if let Some(packet) = self.store.at(cargo & !ARRIVES) {
-                prefetch(packet);
+            if let Some(next) = self.nexts.get(index_of(target) as usize) {
+                prefetch(next);
             }
+            others |= cargo & (ARRIVES | ALIKE) != ALIKE;
+        }
+        if others || self.looks_closer {
+            self.look_closer(events);
+            self.looks_closer = others || !self.arrivals.all().is_empty();
+        }
+    }
+
+    /// Looks at events of which some, or some looked at before, are not of packets that are alike: these touch more than what tells where they go.
+    #[inline(never)]
+    fn look_closer(&mut self, events: [Event; TOGETHER]) {
+        for Event { target, cargo, .. } in events {
             if cargo == Event::NOTHING {
                 if let Some(slot) = self.slot_of(target) {
                     prefetch_head(slot, OUT);
                 } else if let Some(flow) = self.flow_of(target) {
-                    prefetch_head(flow, FlowState::HOT);
+                    flow.prefetch(Direction::Back);
                 }
-            } else if let Some(next) = self.nexts.get(index_of(target) as usize) {
-                prefetch(next);
+            } else if cargo & ALIKE == 0
+                && let Some(packet) = self.store.at(cargo & PLACE_BITS)
+            {
+                prefetch(packet);
             }
         }
         for route in self.arrivals.all() {
             let route = *route as usize;
             if let Some(flow) = self.flows.get(route / 2) {
-                flow.prefetch_arrival(direction_of(route));
-                self.prefetch_entrance(flow.first_hops[1 - route % 2]);
+                self.look_at_arrival(flow, direction_of(route));
             }
         }
         self.arrivals.clear();
@@ -78,7 +92,7 @@ impl Network {
         // Where packets are brought early few arrive by an event, elsewhere every other one.
         if events.iter().any(|event| event.cargo & ARRIVES != 0) {
             for Event { cargo, .. } in events {
-                if let Some(packet) = self.store.at(cargo & !ARRIVES) {
+                if let Some(packet) = self.store.at(cargo & PLACE_BITS) {
                     let route = route_of(packet.flow, packet.direction) as u32;
                     self.arrivals.note(route, cargo & ARRIVES != 0);
                 }
@@ -86,7 +100,7 @@ impl Network {
         }
         for route in self.arrivals.all() {
             if let Some(flow) = self.flows.get(*route as usize / 2) {
-                prefetch_head(flow, FlowState::HOT);
+                flow.prefetch(direction_of(*route as usize));
             }
         }
     }
@@ -100,7 +114,7 @@ impl Network {
             prefetch(ticket);
         }
         if let Some(ticket) = link.peek(NEXT) {
-            self.prefetch_entrance(self.routes.after(ticket.route(), Hop::link(medium), slot.place));
+            self.prefetch_entrance(self.routes.after(ticket.route(), Hop::link(medium), slot.place).medium);
         }
     }
 
@@ -108,29 +122,30 @@ impl Network {
     #[inline(always)]
     pub(super) fn look_near(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };
-        let route = ticket.route();
+        let (route, direction) = (ticket.route(), direction_of(ticket.route()));
         if let Some(packet) = self.store.at(ticket.place() as u32) {
             prefetch(packet);
         }
-        if let Some(medium) = self.fed.get(route) {
-            self.prefetch_entrance(Hop::link(*medium));
-        }
         if let Some(flow) = self.flows.get(route / 2) {
-            flow.prefetch_arrival(direction_of(route));
-            self.prefetch_entrance(flow.first_hops[1 - route % 2]);
+            self.prefetch_entrance(flow.fed[direction as usize]);
+            self.look_at_arrival(flow, direction);
         }
     }
 
-    /// Asks for the packet's flow, which also tells where the rest lies, and for the number of the link.
+    /// Asks for the packet's flow, which also tells where the rest lies.
     #[inline(always)]
     pub(super) fn look_far(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };
         if let Some(flow) = self.flows.get(ticket.route() / 2) {
-            prefetch_head(flow, FlowState::HOT);
+            flow.prefetch(direction_of(ticket.route()));
         }
-        if let Some(medium) = self.fed.get(ticket.route()) {
-            prefetch(medium);
-        }
+    }
+
+    /// Asks for what a packet touches, beside the flow itself, that arrives in that direction.
+    #[inline(always)]
+    fn look_at_arrival(&self, flow: &FlowState, direction: Direction) {
+        flow.prefetch_arrival(direction);
+        self.prefetch_entrance(flow.enters[1 - direction as usize]);
     }
 
     /// The medium that an event is of.
@@ -152,8 +167,8 @@ impl Network {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch_entrance(&self, hop: Hop) {
-        if let Some(entrance) = self.entrances.get(hop.medium as usize) {
+    fn prefetch_entrance(&self, medium: u32) {
+        if let Some(entrance) = self.entrances.get(medium as usize) {
             prefetch(entrance);
         }
     }

@@ -5,6 +5,7 @@ use fairpace_control::{Ack, RateReport, SackVector};
 use fairpace_path::Count;
 use fairpace_units::{Duration, Ecn, Instant, Kind};
 
+use super::notes::Group;
 use super::{Delivered, Network, RECEIVER, nanos};
 use crate::counts::count;
 use crate::flow_state::{Endpoint, FlowState};
@@ -67,15 +68,8 @@ impl Network {
             self.note_fate(at, &packet, crate::PacketFate::Received);
         }
         let i = packet.flow as usize;
-        let owd = self.flows[i].count_arrival(at, &packet);
-        if self.many
-            && let Some(ns) = owd
-        {
-            let group = &mut self.groups[self.flows[i].group as usize];
-            if group.shared {
-                group.owd.record_ns(ns);
-            }
-        }
+        let groups = if self.many { self.groups.as_mut_slice() } else { &mut [] };
+        self.flows[i].count_arrival(at, &packet, groups);
         match (&mut self.flows[i].endpoint, packet.body) {
             (Endpoint::Tcp(tcp), Body::TcpData { seq, cwr, .. }) => {
                 let (unique, ack) = tcp.on_segment(at, &packet, seq, cwr);
@@ -153,9 +147,9 @@ impl Network {
 }
 
 impl FlowState {
-    /// Counts a packet that has arrived. Its delay in nanoseconds, if it is data.
+    /// Counts a packet that has arrived. The groups are those of many flows, or none.
     #[inline(always)]
-    fn count_arrival(&mut self, at: Instant, packet: &Packet) -> Option<u64> {
+    fn count_arrival(&mut self, at: Instant, packet: &Packet, groups: &mut [Group]) {
         let (counts, size) = (&mut self.counts, packet.size);
         if packet.ecn == Ecn::Ce && packet.direction == Direction::Forward {
             count(&mut counts.marked, 1, size);
@@ -164,11 +158,13 @@ impl FlowState {
             Traffic::Data => {
                 count(&mut counts.received, 1, size);
                 let owd = at.as_nanos().saturating_sub(packet.sent_at.as_nanos());
-                self.owd.record_ns(owd);
+                match groups.get_mut(self.group as usize) {
+                    Some(group) if group.shared => self.owd.record_among(owd, &mut group.owd),
+                    Some(_) | None => self.owd.record_ns(owd),
+                }
                 if owd > self.delay_bound {
                     count(&mut counts.outage, 1, size);
                 }
-                return Some(owd);
             }
             Traffic::Dummy => count(&mut counts.dummies_received, 1, size),
             Traffic::Feedback => {
@@ -179,7 +175,6 @@ impl FlowState {
                 }
             }
         }
-        None
     }
 }
 

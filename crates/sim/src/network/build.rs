@@ -91,6 +91,7 @@ impl Network {
             many: config.flows.len() >= MANY_FLOWS,
             looks_ahead: config.flows.len() >= MANY_FLOWS && way != Way::Composed,
             looks: 0,
+            looks_closer: false,
             arrivals: Arrivals::default(),
             early_until: Instant::ZERO,
             at_once_until: Instant::ZERO,
@@ -98,7 +99,6 @@ impl Network {
             arrived_until: Instant::ZERO,
             looks_planned: Vec::new(),
             nexts: Vec::new(),
-            fed: Vec::new(),
             batch: Vec::new(),
             stats: EngineStats::default(),
             delivered: VecDeque::new(),
@@ -170,7 +170,13 @@ impl Network {
         carrier.record_drops();
         let (first_port, is_link) = (self.links, carrier.is_link());
         self.links += u32::from(is_link);
-        self.entrances.push(Entrance { lane: Lane::default(), awaited: Instant::ZERO, is_link, arrives: false });
+        self.entrances.push(Entrance {
+            lane: Lane::default(),
+            awaited: Instant::ZERO,
+            alike: u32::MAX,
+            is_link,
+            arrives: false,
+        });
         self.media.push(Slot { carrier, armed: Instant::NEVER, next: None, exits: Exits::Asked, place: 0 });
         self.notes.push(Notes { name: name.into(), first_port, at_warmup: None });
         self.media.len() as u32 - 1
@@ -285,8 +291,8 @@ impl Network {
             let member = Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share };
             self.base_stations[station as usize].attach(member);
         }
-        flow.first_hops = [Direction::Forward, Direction::Back]
-            .map(|direction| self.routes.first(route_of(self.flows.len() as FlowId, direction)));
+        flow.enters = [Direction::Forward, Direction::Back]
+            .map(|direction| self.routes.first(route_of(self.flows.len() as FlowId, direction)).medium);
         self.flows.push(flow);
         Ok(())
     }

@@ -39,6 +39,18 @@ impl Ticket {
         Ticket { place_and_route: u64::from(place) | (route << 32), size_and_marks: u64::from(packet.size) | marks }
     }
 
+    /// The ticket of a packet without marks.
+    #[inline(always)]
+    pub(super) fn unmarked(place: u32, route: u32, size: u32) -> Ticket {
+        Ticket { place_and_route: u64::from(place) | (u64::from(route) << 32), size_and_marks: size.into() }
+    }
+
+    /// Whether its packet has that size, and no mark.
+    #[inline(always)]
+    pub(super) fn is_unmarked(self, size: u32) -> bool {
+        self.size_and_marks == u64::from(size)
+    }
+
     #[inline(always)]
     pub(super) fn place(self) -> usize {
         self.place_and_route as u32 as usize
@@ -103,7 +115,7 @@ impl Store {
     #[inline(always)]
     pub(super) fn put(&mut self, packet: Packet) -> Ticket {
         let place = self.places.take();
-        debug_assert!(place < u32::MAX / 2, "the cargo of an entry has 31 bits for a place");
+        debug_assert!(place <= super::PLACE_BITS, "the cargo of an entry has 30 bits for a place");
         let ticket = Ticket::new(place, &packet);
         match self.packets.get_mut(place as usize) {
             Some(old) => *old = packet,

@@ -28,7 +28,7 @@ use fairpace_units::Instant;
 
 use super::carrier::{Carrier, Ticket};
 use super::route::direction_of;
-use super::{ARRIVES, Entrance, Exits, MEDIUM, Network, Slot, Way, index_of, just_after, target_of};
+use super::{Entrance, Exits, MEDIUM, Network, Onward, PLACE_BITS, Slot, Way, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
 use crate::engine::Event;
 use crate::flow_state::Endpoint;
@@ -55,24 +55,48 @@ impl Network {
                 slot.exits = Exits::Known;
             }
         }
-        self.nexts = self.media.iter().map(|slot| slot.next.unwrap_or(Hop::ENDPOINT)).collect();
+        let entered = self.count_routes();
+        self.find_nexts(config, &entered);
         if !self.observed {
             self.find_feeders();
-            self.find_answers();
+            self.find_answers(&entered);
         }
     }
 
-    /// Finds the flows whose answers to a packet go into a link that nobody else enters, and from which exits are known.
-    fn find_answers(&mut self) {
-        let mut entered = vec![0_u32; self.media.len()];
+    /// By medium, how many routes it is on.
+    fn count_routes(&self) -> Vec<u32> {
+        let mut entered = vec![0; self.media.len()];
         for hop in self.routes.iter().flatten() {
             if let Some(entered) = entered.get_mut(hop.medium as usize) {
                 *entered += 1;
             }
         }
-        for flow in &mut self.flows {
-            let [forward, back] = flow.first_hops.map(|hop| {
+        entered
+    }
+
+    fn find_nexts(&mut self, config: &SimConfig, entered: &[u32]) {
+        let next = |slot: &Slot| Onward { hop: slot.next.unwrap_or(Hop::ENDPOINT), route: 0, size: 0 };
+        self.nexts = self.media.iter().map(next).collect();
+        let sizes = config.flows.iter().flat_map(|flow| [flow.packet_size, flow.ack_size]);
+        for ((route, hops), size) in (0..).zip(self.routes.iter()).zip(sizes) {
+            for hop in hops {
                 let i = hop.medium as usize;
+                if let Some(slot) = self.media.get(i)
+                    && slot.exits == Exits::Known
+                    && entered[i] == 1
+                {
+                    self.entrances[i].alike = size.get() as u32;
+                    self.nexts[i] = Onward { route, size: size.get() as u32, ..self.nexts[i] };
+                }
+            }
+        }
+    }
+
+    /// Finds the flows whose answers to a packet go into a link that nobody else enters, and from which exits are known.
+    fn find_answers(&mut self, entered: &[u32]) {
+        for flow in &mut self.flows {
+            let [forward, back] = flow.enters.map(|medium| {
+                let i = medium as usize;
                 self.media.get(i).is_some_and(|slot| slot.exits == Exits::Known && entered[i] == 1)
             });
             flow.answers_apart = [back, forward];
@@ -120,11 +144,12 @@ impl Network {
         }
         self.has_feeders = may.contains(&true);
         if self.has_feeders {
-            let behind = |route: &[Hop]| {
+            for (i, route) in self.routes.iter().enumerate() {
                 let after = route.iter().position(|hop| is_feeder(&may, hop)).and_then(|i| route.get(i + 1));
-                after.map_or(Hop::ENDPOINT.medium, |hop| hop.medium)
-            };
-            self.fed = self.routes.iter().map(behind).collect();
+                if let Some(hop) = after {
+                    self.flows[i / 2].fed[i % 2] = hop.medium;
+                }
+            }
         }
         for (slot, feeds) in self.media.iter_mut().zip(may) {
             if feeds && self.way == Way::Short {
@@ -183,7 +208,7 @@ impl Network {
     #[inline(always)]
     fn bring(&mut self, at: Instant, ticket: Ticket) -> bool {
         let now = self.now;
-        let Some(&medium) = self.fed.get(ticket.route()) else { return false };
+        let medium = self.fed(ticket);
         let Some(entrance) = self.entrances.get_mut(medium as usize) else { return false };
         let exit = match entrance.lane.pass(at, ticket.unmarked_size()) {
             Some(exit) => exit,
@@ -198,10 +223,19 @@ impl Network {
             self.store.keep_marks(ticket);
             self.arrive(exit, ticket.place() as u32);
         } else {
-            self.entrances[medium as usize].awaited = exit;
-            self.await_exit(exit, medium, ticket, arrives);
+            let entrance = &mut self.entrances[medium as usize];
+            entrance.awaited = exit;
+            let marks = entrance.marks_of(ticket);
+            self.await_exit(exit, medium, ticket, marks);
         }
         true
+    }
+
+    /// The medium behind the feeder on the packet's route.
+    #[inline(always)]
+    fn fed(&self, ticket: Ticket) -> u32 {
+        let route = ticket.route();
+        self.flows[route / 2].fed[route % 2]
     }
 
     /// [`Network::bring`] of a packet that the link's lane does not take.
@@ -243,7 +277,7 @@ impl Network {
         }
         while let Some(ticket) = self.media[i].plain_mut().and_then(|link| link.pop(at)) {
             if !self.bring(at, ticket) {
-                self.forward(at, ticket, Hop::link(self.fed[ticket.route()]));
+                self.forward(at, ticket, Hop::link(self.fed(ticket)));
             }
             out += 1;
         }
@@ -307,7 +341,7 @@ impl Network {
             .events
             .pending()
             .filter(|event| event.cargo != Event::NOTHING && medium.is_none_or(|of| of == index_of(event.target)))
-            .map(|Event { at, target, cargo }| (index_of(target), at, self.store.ticket(cargo & !ARRIVES)))
+            .map(|Event { at, target, cargo }| (index_of(target), at, self.store.ticket(cargo & PLACE_BITS)))
             .collect();
         packets.sort_unstable_by_key(|(medium, at, _)| (*medium, *at));
         Inside(packets)

@@ -19,8 +19,8 @@ pub(super) struct Notes {
 pub(super) struct Group {
     pub(super) name: String,
     pub(super) flows: u32,
-    /// Its delays are noted here as well as, coarsely, at each of its many flows; if not, they are added up in
-    /// the end.
+    /// The distribution of its delays is noted here as well as, coarsely, at each of its many flows; if not, it is added up in
+    /// the end, as all else of them.
     pub(super) shared: bool,
     pub(super) owd: DelayHistogram,
     pub(super) e2ed: DelayHistogram,

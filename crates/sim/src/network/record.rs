@@ -5,7 +5,7 @@ use fairpace_units::{Duration, Instant};
 
 use super::carrier::{Carrier, Store};
 use super::notes::{Group, Notes};
-use super::{Network, SAMPLE, Slot, just_after, target_of};
+use super::{Network, SAMPLE, Slot, just_after, nanos, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
 use crate::flow_state::Endpoint;
@@ -36,10 +36,11 @@ impl Network {
 
     pub(super) fn note_e2ed(&mut self, i: usize, e2ed: Duration, born: Instant) {
         let flow = &mut self.flows[i];
-        flow.e2ed.record(e2ed);
         let group = &mut self.groups[flow.group as usize];
         if group.shared {
-            group.e2ed.record(e2ed);
+            flow.e2ed.record_among(nanos(e2ed), &mut group.e2ed);
+        } else {
+            flow.e2ed.record(e2ed);
         }
         if self.opening.is_some_and(|opening| born.since(flow.started) < opening) {
             group.opening.record(e2ed);
@@ -171,7 +172,7 @@ impl Network {
             let (group, report) = (&self.groups[flow.group as usize], &mut reports[flow.group as usize]);
             if group.flows == 1 {
                 (report.owd, report.e2ed) = (flow.owd.clone(), flow.e2ed.clone());
-            } else if !group.shared {
+            } else {
                 report.owd.add(&flow.owd);
                 report.e2ed.add(&flow.e2ed);
             }

@@ -2,6 +2,7 @@
 
 use fairpace_units::{Class, Ecn, Instant};
 
+use super::route::route_of;
 use super::{
     CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP, index_of, kind_of, target_of,
 };
@@ -17,7 +18,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn send(&mut self, at: Instant, packet: Packet) {
         let flow = &mut self.flows[packet.flow as usize];
-        let (first, counts) = (flow.first_hops[packet.direction as usize], &mut flow.counts);
+        let (first, counts) = (flow.enters[packet.direction as usize], &mut flow.counts);
         let counter = match packet.traffic() {
             Traffic::Data => {
                 if let Body::TcpData { retransmission: true, .. } = packet.body {
@@ -36,17 +37,18 @@ impl Network {
             let copy = Packet { sent_at, body, flow, size, direction, class, ecn, quick_start };
             self.note_fate(at, &copy, PacketFate::Sent);
         }
-        if self.entrances.get(first.medium as usize).is_some_and(|entrance| entrance.is_link) {
+        if self.entrances.get(first as usize).is_some_and(|entrance| entrance.is_link) {
             let ticket = self.store.put(packet);
-            return self.enter(at, ticket, first);
+            return self.enter(at, ticket, Hop::link(first));
         }
         let copy = Packet { sent_at, body, flow, size, direction, class, ecn, quick_start };
-        self.send_apart(at, copy, first);
+        self.send_apart(at, copy);
     }
 
     /// [`Network::send`] to where no link comes first.
     #[inline(never)]
-    fn send_apart(&mut self, at: Instant, packet: Packet, first: Hop) {
+    fn send_apart(&mut self, at: Instant, packet: Packet) {
+        let first = self.routes.first(route_of(packet.flow, packet.direction));
         self.forward_packet(at, packet, first);
     }
 
