@@ -339,6 +339,18 @@ impl FlowState {
         }
     }
 
+    /// Whether a packet of TCP may arrive at that instant before its time has come: nothing happens to that end of the flow before, and its answers meet no
+    /// other packets before an event of theirs.
+    #[inline(always)]
+    pub(crate) fn may_arrive(&self, at: Instant, direction: Direction) -> bool {
+        let Endpoint::Tcp(tcp) = &self.endpoint else { return false };
+        let timer = match direction {
+            Direction::Forward => tcp.rx.poll_timer(),
+            Direction::Back => tcp.poll_timer(),
+        };
+        at <= timer && self.answers_apart[direction as usize]
+    }
+
     /// The flow begins, unless its end came before.
     pub(crate) fn start(&mut self, at: Instant) {
         if self.ended {

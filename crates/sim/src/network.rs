@@ -24,6 +24,7 @@ mod places;
 mod record;
 mod route;
 mod send;
+mod store;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -42,12 +43,13 @@ use crate::radio::Radio;
 use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport};
 use crate::satellite::Satellite;
 use arrivals::Arrivals;
+use carrier::Carrier;
 pub use carrier::Ticket;
-use carrier::{Carrier, Store};
 pub use error::SimError;
 pub use external::{Delivered, Dropped, Entering};
 use notes::{Group, Notes, Sampling};
 use route::{Routes, route_of};
+use store::Store;
 
 /// Index of the shared link towards the receivers in [`SimReport::links`].
 pub const BOTTLENECK: u32 = 0;
@@ -185,6 +187,12 @@ struct Entrance {
 const _: () = assert!(size_of::<Entrance>() == 64);
 
 impl Entrance {
+    /// Whether a packet that comes out at that instant may arrive before its time has come: no packet before it has an event, and nobody looks before.
+    #[inline(always)]
+    fn may_arrive(&self, now: Instant, exit: Instant, until: Instant) -> bool {
+        self.arrives && self.awaited < now && exit < until
+    }
+
     /// The marks of the entry of a packet's exit.
     #[inline(always)]
     fn marks_of(&self, ticket: Ticket) -> u32 {
@@ -483,13 +491,21 @@ impl Network {
         let place = cargo & PLACE_BITS;
         if cargo & ARRIVES == 0 {
             let Onward { hop, route, size } = self.nexts[medium as usize];
-            let ticket =
-                if cargo & ALIKE != 0 { Ticket::unmarked(place, route, size) } else { self.store.ticket(place) };
-            self.forward(at, ticket, hop);
+            if cargo & ALIKE == 0 {
+                self.forward_unlike(at, place, hop);
+            } else {
+                self.forward(at, Ticket::of_route(place, route, size.into()), hop);
+            }
         } else {
             self.arrive(at, place);
         }
         1
+    }
+
+    /// The packet of that place goes on as [`Network::forward`] tells.
+    #[inline(never)]
+    fn forward_unlike(&mut self, at: Instant, place: u32, hop: Hop) {
+        self.forward(at, self.store.ticket(place), hop);
     }
 
     /// A packet leaves a link.
@@ -625,10 +641,7 @@ impl Network {
             return self.await_exit(exit, hop.medium, ticket, marks);
         }
         let Some(slot) = self.media.get_mut(hop.medium as usize) else { return self.pass_node(at, hop, ticket) };
-        let Carrier::Link(link) = &mut slot.carrier else {
-            let packet = self.store.take(ticket);
-            return self.push_apart(at, hop, packet);
-        };
+        let Carrier::Link(link) = &mut slot.carrier else { return self.push_whole(at, hop, ticket) };
         if ticket.has_option() {
             self.store.judge_option(at, ticket, link);
         }
@@ -689,6 +702,13 @@ impl Network {
         }
     }
 
+    /// [`Network::push`] from a link into another medium.
+    #[inline(never)]
+    fn push_whole(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
+        let packet = self.store.take(ticket);
+        self.push_apart(at, hop, packet);
+    }
+
     /// [`Network::push`] for all media but links.
     #[inline(never)]
     fn push_apart(&mut self, at: Instant, hop: Hop, packet: Packet) {
@@ -707,7 +727,7 @@ impl Network {
     #[inline(never)]
     fn pass_node(&mut self, at: Instant, hop: Hop, ticket: Ticket) {
         if let Some(station) = self.base_stations.get(hop.base_station() as usize) {
-            station.write_window(self.store.get_mut(ticket));
+            self.store.whole_mut(ticket).into_iter().for_each(|packet| station.write_window(packet));
         }
         let next = self.routes.after(ticket.route(), hop, 0);
         self.forward(at, ticket, next);

@@ -7,7 +7,7 @@
 use fairpace_units::Instant;
 
 use super::carrier::Ticket;
-use super::route::{direction_of, route_of};
+use super::route::direction_of;
 use super::{ALIKE, ARRIVES, MEDIUM, Network, PLACE_BITS, SENDER, Slot, index_of, kind_of};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
@@ -68,10 +68,8 @@ impl Network {
                 } else if let Some(flow) = self.flow_of(target) {
                     flow.prefetch(Direction::Back);
                 }
-            } else if cargo & ALIKE == 0
-                && let Some(packet) = self.store.at(cargo & PLACE_BITS)
-            {
-                prefetch(packet);
+            } else if cargo & ALIKE == 0 {
+                self.store.prefetch(cargo & PLACE_BITS);
             }
         }
         for route in self.arrivals.all() {
@@ -92,8 +90,8 @@ impl Network {
         // Where packets are brought early few arrive by an event, elsewhere every other one.
         if events.iter().any(|event| event.cargo & ARRIVES != 0) {
             for Event { cargo, .. } in events {
-                if let Some(packet) = self.store.at(cargo & PLACE_BITS) {
-                    let route = route_of(packet.flow, packet.direction) as u32;
+                if cargo != Event::NOTHING {
+                    let route = self.store.ticket(cargo & PLACE_BITS).route() as u32;
                     self.arrivals.note(route, cargo & ARRIVES != 0);
                 }
             }
@@ -123,9 +121,7 @@ impl Network {
     pub(super) fn look_near(&self, packet: Option<&(Instant, Ticket)>) {
         let Some((_, ticket)) = packet else { return };
         let (route, direction) = (ticket.route(), direction_of(ticket.route()));
-        if let Some(packet) = self.store.at(ticket.place() as u32) {
-            prefetch(packet);
-        }
+        self.store.prefetch(ticket.place() as u32);
         if let Some(flow) = self.flows.get(route / 2) {
             self.prefetch_entrance(flow.fed[direction as usize]);
             self.look_at_arrival(flow, direction);

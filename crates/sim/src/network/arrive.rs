@@ -49,7 +49,16 @@ impl Network {
     /// The packet of that place in the store has passed its last hop.
     #[inline(never)]
     pub(super) fn arrive(&mut self, at: Instant, place: u32) {
-        let packet = self.store.take_from(place);
+        match self.store.take_brief(place) {
+            Some(brief) => self.see_arrival(at, brief.packet(), |network| network.store.at_place(place)),
+            None => self.arrive_whole(at, place),
+        }
+    }
+
+    /// [`Network::arrive`] of a packet that is no brief.
+    #[inline(never)]
+    fn arrive_whole(&mut self, at: Instant, place: u32) {
+        let packet = self.store.take_whole(place);
         self.see_arrival(at, packet, |network| network.store.at_place(place));
     }
 

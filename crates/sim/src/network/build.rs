@@ -6,9 +6,10 @@ use fairpace_path::{Arq, Dama, Lane, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
 use super::arrivals::Arrivals;
-use super::carrier::{Carrier, Store};
+use super::carrier::Carrier;
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
+use super::store::Store;
 use super::{CHECKPOINT, Entrance, Exits, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};

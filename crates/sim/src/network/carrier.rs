@@ -1,4 +1,4 @@
-//! The packets of the network: whole ones in one store, and tickets for them in the links.
+//! The packets of the network in its media: whole ones, or tickets for those in the store (`store.rs`).
 //!
 //! A packet is written once, when it is sent, and read once, when it arrives. In between each link has to know little of
 //! it, and what a hop costs is how much is copied and touched there.
@@ -8,8 +8,8 @@ use std::fmt;
 use fairpace_path::{Datagram, DropReason, Link, Medium};
 use fairpace_units::{Bytes, Class, Ecn, Instant};
 
-use super::places::Places;
 use super::route::route_of;
+use super::store::Store;
 use crate::packet::{Packet, QuickStart};
 
 /// A packet on its way through links: all that they have to know, and where the rest of it is. Two words, which are copied
@@ -31,18 +31,22 @@ const OPTION: u64 = 1 << 35;
 
 impl Ticket {
     #[inline(always)]
-    fn new(place: u32, packet: &Packet) -> Ticket {
-        let route = route_of(packet.flow, packet.direction) as u64;
-        let low = if packet.class == Class::Low { LOW } else { 0 };
+    pub(super) fn new(place: u32, packet: &Packet) -> Ticket {
         let option = if matches!(packet.quick_start, Some(QuickStart::Option(_))) { OPTION } else { 0 };
-        let marks = low | option | ((packet.ecn as u64) << ECN_SHIFT);
-        Ticket { place_and_route: u64::from(place) | (route << 32), size_and_marks: u64::from(packet.size) | marks }
+        let route = route_of(packet.flow, packet.direction) as u32;
+        Ticket::of_route(place, route, Ticket::marked(packet.size, packet.class, packet.ecn) | option)
     }
 
-    /// The ticket of a packet without marks.
+    /// The ticket of a packet on that route, of that size and with those marks.
     #[inline(always)]
-    pub(super) fn unmarked(place: u32, route: u32, size: u32) -> Ticket {
-        Ticket { place_and_route: u64::from(place) | (u64::from(route) << 32), size_and_marks: size.into() }
+    pub(super) fn of_route(place: u32, route: u32, size_and_marks: u64) -> Ticket {
+        Ticket { place_and_route: u64::from(place) | (u64::from(route) << 32), size_and_marks }
+    }
+
+    /// A size and marks, as a ticket has them.
+    #[inline(always)]
+    pub(super) fn marked(size: u32, class: Class, ecn: Ecn) -> u64 {
+        u64::from(size) | if class == Class::Low { LOW } else { 0 } | ((ecn as u64) << ECN_SHIFT)
     }
 
     /// Whether its packet has that size, and no mark.
@@ -100,83 +104,6 @@ impl Datagram for Ticket {
     #[inline(always)]
     fn flow(&self) -> u64 {
         self.route() as u64
-    }
-}
-
-/// The packets that are in links.
-#[derive(Debug, Default)]
-pub(super) struct Store {
-    packets: Vec<Packet>,
-    places: Places,
-}
-
-impl Store {
-    /// Keeps a packet. Its ticket.
-    #[inline(always)]
-    pub(super) fn put(&mut self, packet: Packet) -> Ticket {
-        let place = self.places.take();
-        debug_assert!(place <= super::PLACE_BITS, "the cargo of an entry has 30 bits for a place");
-        let ticket = Ticket::new(place, &packet);
-        match self.packets.get_mut(place as usize) {
-            Some(old) => *old = packet,
-            None => self.packets.push(packet),
-        }
-        ticket
-    }
-
-    /// Gives the packet out, as the links have left it.
-    #[inline(always)]
-    pub(super) fn take(&mut self, ticket: Ticket) -> Packet {
-        self.places.give_back(ticket.place() as u32);
-        let mut packet = self.packets[ticket.place()];
-        packet.ecn = ticket.ecn();
-        packet
-    }
-
-    /// Gives the packet of that place out.
-    #[inline(always)]
-    pub(super) fn take_from(&mut self, place: u32) -> Packet {
-        self.places.give_back(place);
-        self.packets[place as usize]
-    }
-
-    /// The packet of that place, also right after it was given out.
-    #[inline(always)]
-    pub(super) fn at_place(&self, place: u32) -> Packet {
-        self.packets[place as usize]
-    }
-
-    /// The ticket of the packet of that place.
-    #[inline(always)]
-    pub(super) fn ticket(&self, place: u32) -> Ticket {
-        Ticket::new(place, &self.packets[place as usize])
-    }
-
-    /// The packet has the marks of its ticket from now on. Only links that are not plain set any.
-    #[inline(always)]
-    pub(super) fn keep_marks(&mut self, ticket: Ticket) {
-        if ticket.ecn() == Ecn::Ce {
-            self.packets[ticket.place()].ecn = Ecn::Ce;
-        }
-    }
-
-    /// A packet with a Quick-Start option is about to enter a link, whose router may change the option.
-    #[cold]
-    pub(super) fn judge_option(&mut self, at: Instant, ticket: Ticket, link: &mut Link<Ticket>) {
-        if let Some(QuickStart::Option(option)) = &mut self.packets[ticket.place()].quick_start {
-            *option = link.judge(at, ticket.flow(), *option);
-        }
-    }
-
-    /// The packet of a place, if there is such a place, to look at.
-    #[inline(always)]
-    pub(super) fn at(&self, place: u32) -> Option<&Packet> {
-        self.packets.get(place as usize)
-    }
-
-    /// The packet while it stays.
-    pub(super) fn get_mut(&mut self, ticket: Ticket) -> &mut Packet {
-        &mut self.packets[ticket.place()]
     }
 }
 

@@ -31,9 +31,7 @@ use super::route::direction_of;
 use super::{Entrance, Exits, MEDIUM, Network, Onward, PLACE_BITS, Slot, Way, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
 use crate::engine::Event;
-use crate::flow_state::Endpoint;
 use crate::hop::Hop;
-use crate::packet::Direction;
 
 /// So many packets are brought at a time; in runs of many flows at an event of their feeder.
 const BATCH: usize = 256;
@@ -207,23 +205,16 @@ impl Network {
     /// A packet goes into the link behind its feeder, where it arrives at that instant, if there is room.
     #[inline(always)]
     fn bring(&mut self, at: Instant, ticket: Ticket) -> bool {
-        let now = self.now;
-        let medium = self.fed(ticket);
+        let (route, direction) = (ticket.route(), direction_of(ticket.route()));
+        let flow = &self.flows[route / 2];
+        let medium = flow.fed[direction as usize];
         let Some(entrance) = self.entrances.get_mut(medium as usize) else { return false };
-        let exit = match entrance.lane.pass(at, ticket.unmarked_size()) {
-            Some(exit) => exit,
-            None => match self.bring_slowly(at, medium, ticket) {
-                Some(exit) => exit,
-                None => return false,
-            },
+        let Some(exit) = entrance.lane.pass(at, ticket.unmarked_size()) else {
+            return self.bring_slowly(at, medium, ticket);
         };
-        let Entrance { arrives, awaited, .. } = self.entrances[medium as usize];
-        if arrives && awaited < now && exit < self.arrive_until && self.may_arrive(exit, ticket) {
-            self.arrived_until = self.arrived_until.max(exit);
-            self.store.keep_marks(ticket);
-            self.arrive(exit, ticket.place() as u32);
+        if entrance.may_arrive(self.now, exit, self.arrive_until) && flow.may_arrive(exit, direction) {
+            self.arrive_early(exit, ticket);
         } else {
-            let entrance = &mut self.entrances[medium as usize];
             entrance.awaited = exit;
             let marks = entrance.marks_of(ticket);
             self.await_exit(exit, medium, ticket, marks);
@@ -231,39 +222,35 @@ impl Network {
         true
     }
 
-    /// The medium behind the feeder on the packet's route.
-    #[inline(always)]
-    fn fed(&self, ticket: Ticket) -> u32 {
-        let route = ticket.route();
-        self.flows[route / 2].fed[route % 2]
-    }
-
     /// [`Network::bring`] of a packet that the link's lane does not take.
     #[inline(never)]
-    fn bring_slowly(&mut self, at: Instant, medium: u32, ticket: Ticket) -> Option<Instant> {
-        let slot = self.media.get_mut(medium as usize)?;
-        let entrance = self.entrances.get_mut(medium as usize)?;
-        let exit = slot.plain_mut()?.pass_early(&mut entrance.lane, self.now, at, ticket)?;
+    fn bring_slowly(&mut self, at: Instant, medium: u32, ticket: Ticket) -> bool {
+        let i = medium as usize;
+        let Some(link) = self.media[i].plain_mut() else { return false };
+        let Some(exit) = link.pass_early(&mut self.entrances[i].lane, self.now, at, ticket) else { return false };
         if ticket.has_option()
-            && let Carrier::Link(link) = &mut slot.carrier
+            && let Carrier::Link(link) = &mut self.media[i].carrier
         {
             self.store.judge_option(at, ticket, link);
         }
-        Some(exit)
+        let (flow, direction) = (&self.flows[ticket.route() / 2], direction_of(ticket.route()));
+        let entrance = &mut self.entrances[i];
+        if entrance.may_arrive(self.now, exit, self.arrive_until) && flow.may_arrive(exit, direction) {
+            self.arrive_early(exit, ticket);
+        } else {
+            entrance.awaited = exit;
+            let marks = entrance.marks_of(ticket);
+            self.await_exit(exit, medium, ticket, marks);
+        }
+        true
     }
 
-    /// Whether nothing happens to the packet's end of its flow before it arrives at that instant, and its answers meet no other packets before an
-    /// event of theirs.
+    /// A packet that was brought to the last link of its route arrives, at the instant at which it comes out there.
     #[inline(always)]
-    fn may_arrive(&self, at: Instant, ticket: Ticket) -> bool {
-        let route = ticket.route();
-        let (flow, direction) = (&self.flows[route / 2], direction_of(route));
-        let Endpoint::Tcp(tcp) = &flow.endpoint else { return false };
-        let timer = match direction {
-            Direction::Forward => tcp.rx.poll_timer(),
-            Direction::Back => tcp.poll_timer(),
-        };
-        at <= timer && flow.answers_apart[direction as usize]
+    fn arrive_early(&mut self, at: Instant, ticket: Ticket) {
+        self.arrived_until = self.arrived_until.max(at);
+        self.store.keep_marks(ticket);
+        self.arrive(at, ticket.place() as u32);
     }
 
     /// A packet comes out of a feeder that was not brought early; those behind it perhaps can be. How many packets did come out.
@@ -277,7 +264,8 @@ impl Network {
         }
         while let Some(ticket) = self.media[i].plain_mut().and_then(|link| link.pop(at)) {
             if !self.bring(at, ticket) {
-                self.forward(at, ticket, Hop::link(self.fed(ticket)));
+                let route = ticket.route();
+                self.forward(at, ticket, Hop::link(self.flows[route / 2].fed[route % 2]));
             }
             out += 1;
         }

@@ -3,8 +3,9 @@
 use fairpace_path::{Arq, Dama, Lane, Medium};
 use fairpace_units::{Duration, Instant};
 
-use super::carrier::{Carrier, Store};
+use super::carrier::Carrier;
 use super::notes::{Group, Notes};
+use super::store::Store;
 use super::{Network, SAMPLE, Slot, just_after, nanos, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
