@@ -98,7 +98,7 @@ pub struct Network {
     flows: Vec<FlowState>,
     /// There are [`MANY_FLOWS`](crate::MANY_FLOWS) or more.
     many: bool,
-    /// The memory that the next events touch is asked for before they come: there are many flows.
+    /// The memory that the next events touch is asked for before they come.
     looks_ahead: bool,
     /// How many events were taken, to look at some together.
     looks: u32,
@@ -201,6 +201,12 @@ impl Entrance {
     }
 }
 
+impl Way {
+    fn is_short(self) -> bool {
+        matches!(self, Way::Short | Way::Looking)
+    }
+}
+
 /// The way in which packets leave a medium.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exits {
@@ -233,9 +239,11 @@ const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, car
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Short,
+    /// As [`Way::Short`], and what the next events touch is asked for however few flows there are.
+    Looking,
     /// Each exit has an event.
     Stepwise,
-    /// And no link takes the plain links' path, and nothing is asked for before it comes.
+    /// And no link takes the plain links' path.
     Composed,
 }
 

@@ -1,6 +1,6 @@
 //! The memory that the next events will touch is asked for before they come.
 //!
-//! With thousands of flows a packet-hop finds hardly anything in the near caches, and would wait for each line in turn: its link, the next link; at
+//! With thousands of flows a packet-hop finds hardly anything in the nearest caches, and would wait for each line in turn: its link, the next link; at
 //! the end of a route the packet, its flow, the flow's endpoint. So the event set tells the next few events, and each is looked at three times on its
 //! way to the front; what one look reads, an earlier one has asked for. Packets that a feeder brings (`early.rs`) have no event, and are looked at twice as those before them are brought. Nothing here changes anything but what is in the caches.
 
@@ -14,6 +14,9 @@ use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::packet::Direction;
 use crate::prefetch::{prefetch, prefetch_head};
+
+/// From so many flows on. What fewer touch mostly lies in a second-level cache of 512 kB, and asking for it takes longer than waiting.
+pub(super) const LOOKS_FROM: usize = 1_500;
 
 /// So many events are looked at together: without a branch for each, which nobody could predict.
 const TOGETHER: usize = 4;

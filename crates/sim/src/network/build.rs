@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fairpace_path::{Arq, Dama, Lane, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
+use super::ahead::LOOKS_FROM;
 use super::arrivals::Arrivals;
 use super::carrier::Carrier;
 use super::notes::{Group, Notes, Sampling};
@@ -64,13 +65,21 @@ impl Network {
         Network::build(config, Way::Stepwise)
     }
 
-    /// As [`Network::stepwise`], with all links put together of their parts, however plain they are, and without a look at events
-    /// before they come. For tests: the results are the same.
+    /// As [`Network::stepwise`], with all links put together of their parts, however plain they are. For tests: the results are the same.
     ///
     /// # Errors
     /// As [`Network::new`].
     pub fn composed(config: &SimConfig) -> Result<Network, SimError> {
         Network::build(config, Way::Composed)
+    }
+
+    /// As [`Network::new`], and the memory that the next events touch is asked for before they come, however few flows there are. For tests: the results
+    /// are the same.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn looking(config: &SimConfig) -> Result<Network, SimError> {
+        Network::build(config, Way::Looking)
     }
 
     fn build(config: &SimConfig, way: Way) -> Result<Network, SimError> {
@@ -90,7 +99,11 @@ impl Network {
             base_stations: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
             many: config.flows.len() >= MANY_FLOWS,
-            looks_ahead: config.flows.len() >= MANY_FLOWS && way != Way::Composed,
+            looks_ahead: match way {
+                Way::Short => config.flows.len() >= LOOKS_FROM,
+                Way::Looking => true,
+                Way::Stepwise | Way::Composed => false,
+            },
             looks: 0,
             looks_closer: false,
             arrivals: Arrivals::default(),

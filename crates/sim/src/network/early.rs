@@ -49,7 +49,7 @@ impl Network {
         }
         for ((i, slot), entrance) in (0..).zip(&mut self.media).zip(&mut self.entrances) {
             entrance.arrives = slot.next == Some(Hop::ENDPOINT);
-            if self.way == Way::Short && slot.knows_exits() && !self.shared.contains(&i) {
+            if self.way.is_short() && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
             }
         }
@@ -150,7 +150,7 @@ impl Network {
             }
         }
         for (slot, feeds) in self.media.iter_mut().zip(may) {
-            if feeds && self.way == Way::Short {
+            if feeds && self.way.is_short() {
                 slot.exits = Exits::Early;
             }
         }

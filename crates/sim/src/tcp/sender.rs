@@ -154,11 +154,11 @@ pub struct TcpSender {
     cwnd_area_estimated: f64,
     accounted: Instant,
     counters: TcpCounters,
-    rto: RtoEstimator,
-    reduction: Reduction,
     /// `pipe_` of ns-2's Sack1: segments in the network, by counting what is sent and what is acknowledged. Below zero where ACKs are
     /// more than was counted.
     counted_pipe: i64,
+    rto: RtoEstimator,
+    reduction: Reduction,
     scoreboard: Scoreboard,
     jitter: RandomStream,
     /// When the source first had something.
