@@ -4,7 +4,8 @@
 //! one bandwidth-delay product, so that slow start loses half a window at once.
 //! `growth flows N HOPS`: N NewReno flows, each with four access links of its own and 1 Mbit/s of the bottleneck, for so
 //! long that there are about HOPS packet-hops. `growth lossy N HOPS`: each access link loses one packet in 10,000.
-//! `growth short tcp|constant|media N`: N flows of ten packets, one after another, with rows of series each second.
+//! `growth short tcp|constant|media N`: N flows of ten packets, one after another, with rows of series each second; flows are told as they come, and rows and
+//! reports taken as they are made. `growth listed tcp|constant|media N`: the same flows, all configured before the run and reported behind it.
 //!
 //! Prints one line of `key=value` pairs. Times are CPU time of this thread: the build of the network apart, the run as a
 //! whole, and of its steps of 100 ms simulated time the mean and the worst (`flows` and `lossy` go in one step, as a run does). `--runs K` repeats the run, and of each step
@@ -15,7 +16,8 @@ use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, ConstantConfig, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Network, Protocol, SimConfig, Source,
+    Access, Coming, ConstantConfig, ControllerSpec, FlowConfig, FlowCounts, HopConfig, MediaConfig, Network, Protocol,
+    SimConfig, Source,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, Rate};
 
@@ -24,7 +26,7 @@ const STEP: Duration = Duration::from_millis(100);
 const PACKET: Bytes = Bytes::new(1_000);
 const USAGE: &str = "usage: growth [--runs K] [--build] rate newreno|sack|sack-linux MBPS SECONDS
        growth [--runs K] [--build] flows|lossy N HOPS
-       growth [--runs K] [--build] short tcp|constant|media N";
+       growth [--runs K] [--build] short|listed tcp|constant|media N";
 
 fn main() {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -35,7 +37,7 @@ fn main() {
         eprintln!("{USAGE}");
         std::process::exit(2);
     };
-    let (flows, duration) = (config.flows.len(), config.duration);
+    let (flows, duration) = (number_of_flows(&words, &config), config.duration);
     let mut config = Some(config);
     let before = resident_kb("VmRSS:");
     let (mut steps, mut least_build) = (Vec::new(), u64::MAX);
@@ -59,9 +61,12 @@ fn main() {
         let (end, mut now, mut step) = (Instant::ZERO + duration, Instant::ZERO, 0);
         let step_length = if words[0] == "flows" || words[0] == "lossy" { duration } else { STEP };
         let mut last = cpu_ns();
+        let (mut rows, mut over) = (0, FlowCounts::default());
         while now < end {
             now = end.min(now + step_length);
             network.advance(now);
+            rows += network.take_series().len();
+            network.take_over().iter().for_each(|(_, flow)| count(&mut over, &flow.whole));
             let at = cpu_ns();
             match steps.get_mut(step) {
                 Some(least) => *least = (at - last).min(*least),
@@ -77,21 +82,34 @@ fn main() {
         let total: u64 = steps.iter().sum();
         let worst = steps.iter().copied().max().unwrap_or(0);
         let hops = report.engine.packet_hops.max(1);
-        let sum = |f: fn(&fairpace_sim::FlowCounts) -> u64| report.flows.iter().map(|flow| f(&flow.whole)).sum::<u64>();
+        report.flows.iter().for_each(|flow| count(&mut over, &flow.whole));
         println!(
             "case={} flows={flows} hops={hops} events={} max_pending={} sent={} retransmitted={} rows={} build_ns={least_build} \
              run_ns={total} ns_per_hop={:.1} mean_step_ns={} worst_step_ns={worst} begin_kb={before} run_kb={run_kb} peak_kb={}",
             words[0],
             report.engine.events,
             report.engine.max_pending,
-            sum(|c| c.sent.packets.get()),
-            sum(|c| c.retransmitted.packets.get()),
-            report.series.len(),
+            over.sent.packets,
+            over.retransmitted.packets,
+            rows + report.series.len(),
             total as f64 / hops as f64,
             total / steps.len().max(1) as u64,
             resident_kb("VmHWM:"),
         );
     }
+}
+
+/// The number of flows, also of those that come.
+fn number_of_flows(words: &[&str], config: &SimConfig) -> usize {
+    match words {
+        ["short", _, flows] => flows.parse().unwrap_or_default(),
+        _ => config.flows.len(),
+    }
+}
+
+fn count(sum: &mut FlowCounts, flow: &FlowCounts) {
+    sum.sent.packets += flow.sent.packets;
+    sum.retransmitted.packets += flow.retransmitted.packets;
 }
 
 /// Takes an option out, with the word behind it if it has a value.
@@ -109,7 +127,8 @@ fn config_of(words: &[&str]) -> Option<SimConfig> {
             let loss = LossModel::Bernoulli(Probability::new(1e-4).ok()?);
             Some(many(flows.parse().ok()?, hops.parse().ok()?, loss))
         }
-        ["short", kind, flows] => short(kind, flows.parse().ok()?),
+        ["short", kind, flows] => short(kind, flows.parse().ok()?, false),
+        ["listed", kind, flows] => short(kind, flows.parse().ok()?, true),
         _ => None,
     }
 }
@@ -172,7 +191,7 @@ fn many(flows: u32, hops: u64, loss: LossModel) -> SimConfig {
 }
 
 /// A flow each 20 ms, ten packets of it within 10 ms, or one window after another.
-fn short(kind: &str, flows: u32) -> Option<SimConfig> {
+fn short(kind: &str, flows: u32, listed: bool) -> Option<SimConfig> {
     let apart = Duration::from_millis(20);
     let rate = Rate::mbps(8.0);
     let protocol = match kind {
@@ -192,8 +211,9 @@ fn short(kind: &str, flows: u32) -> Option<SimConfig> {
         _ => return None,
     };
     let ends = kind != "tcp";
-    let flows = (0..flows)
-        .map(|i| {
+    let each = move || {
+        let protocol = protocol.clone();
+        (0..flows).map(move |i| {
             let start = Instant::ZERO + apart * i;
             FlowConfig {
                 group: "short".to_owned(),
@@ -202,14 +222,15 @@ fn short(kind: &str, flows: u32) -> Option<SimConfig> {
                 ..FlowConfig::new(format!("short{i}"), protocol.clone())
             }
         })
-        .collect::<Vec<_>>();
+    };
     Some(SimConfig {
-        duration: apart * flows.len() as u32 + Duration::from_secs(1),
+        duration: apart * flows + Duration::from_secs(1),
         hops: vec![HopConfig::path(
             link(Rate::mbps(100.0), Duration::from_millis(5), 1_000),
             link(Rate::mbps(100.0), Duration::from_millis(5), 1_000),
         )],
-        flows,
+        flows: if listed { each().collect() } else { Vec::new() },
+        coming: (!listed).then(|| Coming::new(each)),
         sample: Some(Duration::from_secs(1)),
         ..SimConfig::default()
     })

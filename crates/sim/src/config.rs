@@ -49,6 +49,8 @@ pub struct SimConfig {
     pub hops: Vec<HopConfig>,
     /// The flows, at least one, names unique.
     pub flows: Vec<FlowConfig>,
+    /// Flows that come one after another, and of which there is nothing in memory before and after. `flows` may be empty then.
+    pub coming: Option<Coming>,
     /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
     pub sample: Option<Duration>,
     /// The beginning of a flow, for [`GroupReport::opening`](crate::GroupReport::opening); `None`: nothing goes there.
@@ -74,6 +76,7 @@ impl Default for SimConfig {
             warmup: Duration::ZERO,
             hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default())],
             flows: Vec::new(),
+            coming: None,
             sample: None,
             opening: None,
             checkpoints: Vec::new(),
@@ -91,6 +94,56 @@ impl SimConfig {
             [hop] => hop.as_links(),
             _ => None,
         }
+    }
+}
+
+/// Flows that come one after another, told as they come: hundreds of thousands of short ones take the memory of those that go on at one time.
+///
+/// They are told in the order of their starts; each has a name of its own, which nobody compares, and as few groups as there are kinds of them, since of each
+/// group there are delays. None has links of its own, a spread of its start, a window from a base station, or a driver outside.
+///
+/// ```
+/// use fairpace_sim::tcp::{TcpParams, TcpSource};
+/// use fairpace_sim::{Coming, FlowConfig, Network, Protocol, SimConfig};
+/// use fairpace_units::{Bytes, Duration, Instant};
+///
+/// // A page of 100 kB each 50 ms.
+/// let coming = Coming::new(|| {
+///     (0..200).map(|i| FlowConfig {
+///         group: "pages".to_owned(),
+///         start: Instant::ZERO + Duration::from_millis(50) * i,
+///         ..FlowConfig::new(format!("page{i}"), Protocol::Tcp(TcpParams::default(), TcpSource::Transfer(Bytes::new(100_000))))
+///     })
+/// });
+/// let config = SimConfig { duration: Duration::from_secs(20), coming: Some(coming), ..SimConfig::default() };
+/// let (mut network, mut pages) = (Network::new(&config)?, 0);
+/// for second in 1..=20 {
+///     network.advance(Instant::ZERO + Duration::from_secs(second));
+///     pages += network.take_over().into_iter().filter(|(_, page)| page.finished.is_some()).count();
+/// }
+/// assert_eq!(pages, 200);
+/// # Ok::<(), fairpace_sim::SimError>(())
+/// ```
+#[derive(Clone)]
+pub struct Coming(Arc<dyn Fn() -> Box<dyn Iterator<Item = FlowConfig> + Send> + Send + Sync>);
+
+impl Coming {
+    /// The flows of an iterator, which is made anew for each run and each look, and gives the same each time.
+    pub fn new<I>(flows: impl Fn() -> I + Send + Sync + 'static) -> Self
+    where
+        I: Iterator<Item = FlowConfig> + Send + 'static,
+    {
+        Coming(Arc::new(move || Box::new(flows())))
+    }
+
+    pub(crate) fn flows(&self) -> Box<dyn Iterator<Item = FlowConfig> + Send> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Coming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("flows that come")
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct FlowState {
     pub(crate) rtt_bound: u64,
     /// Its feedback is sack vectors: a base station gives it a window.
     pub(crate) takes_window: bool,
+    /// Its place among all flows.
+    pub(crate) place: Place,
     /// The flow was over at its last row of series: there are no more.
     pub(crate) rows_ended: bool,
     /// When it begins.
@@ -101,6 +103,23 @@ impl Endpoint {
             Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) => None,
         }
     }
+}
+
+/// The owner of a place among the flows of a network.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// A flow's own, from the beginning to the end of the run; its number is that of the place.
+    Own,
+    /// Now that of a flow that came.
+    Comer {
+        number: FlowId,
+        /// Its route among those of flows that come.
+        way: u32,
+        /// Its stop is still to come.
+        stops: bool,
+    },
+    /// No flow's.
+    Vacant,
 }
 
 /// The plan of an endpoint that is not yet built.
@@ -302,6 +321,7 @@ impl FlowState {
             ended: false,
             finished: false,
             answers_apart: [false; 2],
+            place: Place::Own,
             rows_ended: false,
             armed: [Instant::NEVER; 3],
             started: config.start + stream("start").duration_below(config.start_spread),
@@ -395,24 +415,44 @@ impl FlowState {
         }
     }
 
-    /// Lets the endpoint go if the flow is over.
+    /// The number of the flow that has this place.
+    pub(crate) fn number(&self, place: FlowId) -> Option<FlowId> {
+        match self.place {
+            Place::Own => Some(place),
+            Place::Comer { number, .. } => Some(number),
+            Place::Vacant => None,
+        }
+    }
+
+    /// The place is no flow's any more.
+    pub(crate) fn vacate(&mut self) {
+        self.place = Place::Vacant;
+        self.endpoint = Endpoint::Over(Box::default());
+        self.counts = FlowCounts::default();
+        (self.marks, self.checkpoints) = (None, Vec::new());
+    }
+
+    /// Its packets go the way of that flow's.
+    pub(crate) fn go_as(&mut self, other: &FlowState) {
+        (self.enters, self.fed, self.answers_apart) = (other.enters, other.fed, other.answers_apart);
+    }
+
+    /// Lets the endpoint go if the flow is over. Whether it is, and was not before.
     #[inline]
-    pub(crate) fn retire(&mut self) {
+    pub(crate) fn retire(&mut self) -> bool {
         let may_be = match &self.endpoint {
             Endpoint::Tcp(_) => self.ended || self.finished,
             Endpoint::Media(media) => self.ended || media.stopped().is_some(),
             Endpoint::Constant(_) => self.ended,
             Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => false,
         };
-        if may_be {
-            self.retire_if_over();
-        }
+        may_be && self.retire_if_over()
     }
 
     #[inline(never)]
-    fn retire_if_over(&mut self) {
+    fn retire_if_over(&mut self) -> bool {
         if !self.is_over() {
-            return;
+            return false;
         }
         let tcp = self.endpoint.tcp();
         let over = match &mut self.endpoint {
@@ -430,10 +470,13 @@ impl FlowState {
             _ => Over::default(),
         };
         self.endpoint = Endpoint::Over(Box::new(over));
+        true
     }
 
     pub(crate) fn note_checkpoint(&mut self, at: Instant) {
-        self.checkpoints.push((at, self.counts));
+        if !matches!(self.place, Place::Vacant) {
+            self.checkpoints.push((at, self.counts));
+        }
     }
 
     pub(crate) fn end_warmup(&mut self, at: Instant) {

@@ -120,7 +120,7 @@ impl fmt::Debug for CustomSpec {
 }
 
 /// A flow's way through one hop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RouteHop {
     /// An index of [`SimConfig::hops`](crate::SimConfig::hops).
     pub hop: u32,

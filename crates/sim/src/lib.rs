@@ -61,8 +61,8 @@ pub mod tcp;
 pub use base_station::{Allotted, BaseStation, BaseStationSpec, MOST_WINDOWS_NOTED, Member, Promise, WindowRow};
 pub use bursts::{Bursts, OnOff};
 pub use config::{
-    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
-    Protocol, ReceiverBehaviour, SimConfig, Source, TcpHalf,
+    Access, Coming, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource,
+    MediaConfig, Protocol, ReceiverBehaviour, SimConfig, Source, TcpHalf,
 };
 pub use constant::ConstantSender;
 pub use delay_histogram::DelayHistogram;

@@ -16,6 +16,8 @@ mod arrivals;
 mod arrive;
 mod build;
 mod carrier;
+mod comers;
+mod coming;
 mod early;
 mod error;
 mod external;
@@ -25,9 +27,11 @@ mod record;
 mod route;
 mod send;
 mod store;
+mod ticket;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use fairpace_control::FlowEvent;
 use fairpace_path::{DropReason, Lane, Link};
 use fairpace_units::{Duration, Instant};
 
@@ -44,12 +48,13 @@ use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport};
 use crate::satellite::Satellite;
 use arrivals::Arrivals;
 use carrier::Carrier;
-pub use carrier::Ticket;
+use comers::Comers;
 pub use error::SimError;
 pub use external::{Delivered, Dropped, Entering};
 use notes::{Group, Notes, Sampling};
 use route::{Routes, route_of};
-use store::Store;
+use store::{PLACE_BITS, Store};
+pub use ticket::Ticket;
 
 /// Index of the shared link towards the receivers in [`SimReport::links`].
 pub const BOTTLENECK: u32 = 0;
@@ -134,7 +139,7 @@ pub struct Network {
     /// How many of the media are links.
     links: u32,
     /// The short cuts that this run takes.
-    way: Way,
+    short_cuts: ShortCuts,
     /// The links of the hops that are links, which flows share.
     shared: Vec<u32>,
     /// Some of them are feeders, or would be if not each exit had an event: see `early.rs`.
@@ -144,6 +149,9 @@ pub struct Network {
     satellites: Vec<Satellite>,
     radios: Vec<Radio>,
     groups: Vec<Group>,
+    comers: Option<Box<Comers>>,
+    /// The events of controllers whose flows came and are over.
+    flow_events: Vec<(FlowId, FlowEvent)>,
     /// Of many flows: those that have begun and were not over at the last sample.
     sampled: BTreeSet<FlowId>,
     opening: Option<Duration>,
@@ -201,9 +209,9 @@ impl Entrance {
     }
 }
 
-impl Way {
-    fn is_short(self) -> bool {
-        matches!(self, Way::Short | Way::Looking)
+impl ShortCuts {
+    fn are_taken(self) -> bool {
+        matches!(self, ShortCuts::All | ShortCuts::Looking)
     }
 }
 
@@ -230,21 +238,20 @@ struct Onward {
 const ARRIVES: u32 = 1 << 31;
 /// And this that it goes on, is of its link's one route, and as large there as most, without a mark: so nobody need look at it then.
 const ALIKE: u32 = 1 << 30;
-/// The bits of the place.
-const PLACE_BITS: u32 = ALIKE - 1;
+const _: () = assert!(PLACE_BITS < ALIKE);
 
 const _: () = assert!(size_of::<Slot>() <= 256 && std::mem::offset_of!(Slot, carrier) == 24);
 
 /// The short cuts of a run. Results are the same with all of them and with none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Short,
-    /// As [`Way::Short`], and what the next events touch is asked for however few flows there are.
+enum ShortCuts {
+    All,
+    /// As [`ShortCuts::All`], and what the next events touch is asked for however few flows there are.
     Looking,
     /// Each exit has an event.
     Stepwise,
     /// And no link takes the plain links' path.
-    Composed,
+    None,
 }
 
 // The kind of an entry in the event set: its highest four bits; the rest is an index. Events of one instant come in the order of their
@@ -631,10 +638,10 @@ impl Network {
     }
 
     /// Lets the endpoint of one of many flows go if the flow is over.
-    #[inline]
+    #[inline(always)]
     fn retire(&mut self, flow: FlowId) {
-        if self.many {
-            self.flows[flow as usize].retire();
+        if self.many && self.flows[flow as usize].retire() {
+            self.let_go(flow);
         }
     }
 

@@ -6,16 +6,17 @@
 
 use fairpace_units::Instant;
 
-use super::carrier::Ticket;
 use super::route::direction_of;
-use super::{ALIKE, ARRIVES, MEDIUM, Network, PLACE_BITS, SENDER, Slot, index_of, kind_of};
+use super::store::PLACE_BITS;
+use super::ticket::Ticket;
+use super::{ALIKE, ARRIVES, MEDIUM, Network, SENDER, Slot, index_of, kind_of};
 use crate::engine::{Event, EventSet};
 use crate::flow_state::FlowState;
 use crate::hop::Hop;
 use crate::packet::Direction;
 use crate::prefetch::{prefetch, prefetch_head};
 
-/// From so many flows on. What fewer touch mostly lies in a second-level cache of 512 kB, and asking for it takes longer than waiting.
+/// From so many flows on. The memory that fewer touch mostly lies in a second-level cache of 512 kB, and asking takes longer than waiting.
 pub(super) const LOOKS_FROM: usize = 1_500;
 
 /// So many events are looked at together: without a branch for each, which nobody could predict.

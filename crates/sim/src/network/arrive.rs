@@ -10,7 +10,7 @@ use super::{Delivered, Network, RECEIVER, nanos};
 use crate::counts::count;
 use crate::flow_state::{Endpoint, FlowState};
 use crate::media::{Delivery, MediaEndpoint};
-use crate::packet::{Body, Direction, Packet, QuickStart, Traffic};
+use crate::packet::{Body, Direction, FlowId, Packet, QuickStart, Traffic};
 use crate::tcp::TcpAck;
 use crate::tcp::endpoint::TcpEndpoint;
 
@@ -102,9 +102,7 @@ impl Network {
                 self.arrive_apart(at, &packet);
             }
         }
-        if self.many {
-            self.flows[i].retire();
-        }
+        self.retire(i as FlowId);
     }
 
     /// [`Network::arrive`] for all but TCP.

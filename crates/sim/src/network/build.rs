@@ -11,7 +11,9 @@ use super::carrier::Carrier;
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Routes, route_of};
 use super::store::Store;
-use super::{CHECKPOINT, Entrance, Exits, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP, Way, target_of};
+use super::{
+    CHECKPOINT, Entrance, Exits, Network, PLAN, SAMPLE, START, STOP, ShortCuts, SimError, Slot, WARMUP, target_of,
+};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -25,7 +27,7 @@ use crate::report::EngineStats;
 use crate::satellite::Satellite;
 
 /// The media of a shared hop.
-struct SharedHop {
+pub(super) struct SharedHop {
     name: String,
     /// The carrier of data: an index of the network's media.
     medium: u32,
@@ -43,6 +45,14 @@ enum Back {
     Uplinks { first: u32, station: Option<u32> },
 }
 
+/// The way of a flow through the hops.
+pub(super) struct Way {
+    /// The base station that would give it windows, and its user there.
+    pub(super) windows: Option<(u32, u32)>,
+    /// Packets may come faster than they were sent.
+    pub(super) bursty: bool,
+}
+
 /// The word for a port in reports: `terminal` of the satellite with the usual name, `<name> terminal` of others.
 fn port_word(name: &str, usual: &str, word: &str) -> String {
     if name == usual { word.to_owned() } else { format!("{name} {word}") }
@@ -54,7 +64,7 @@ impl Network {
     /// # Errors
     /// [`SimError`] names the field, flow or link that cannot be.
     pub fn new(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, Way::Short)
+        Network::build(config, ShortCuts::All)
     }
 
     /// As [`Network::new`], with an event for each exit of a packet from a link. For tests: the results are the same.
@@ -62,7 +72,7 @@ impl Network {
     /// # Errors
     /// As [`Network::new`].
     pub fn stepwise(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, Way::Stepwise)
+        Network::build(config, ShortCuts::Stepwise)
     }
 
     /// As [`Network::stepwise`], with all links put together of their parts, however plain they are. For tests: the results are the same.
@@ -70,7 +80,7 @@ impl Network {
     /// # Errors
     /// As [`Network::new`].
     pub fn composed(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, Way::Composed)
+        Network::build(config, ShortCuts::None)
     }
 
     /// As [`Network::new`], and the memory that the next events touch is asked for before they come, however few flows there are. For tests: the results
@@ -79,11 +89,11 @@ impl Network {
     /// # Errors
     /// As [`Network::new`].
     pub fn looking(config: &SimConfig) -> Result<Network, SimError> {
-        Network::build(config, Way::Looking)
+        Network::build(config, ShortCuts::Looking)
     }
 
-    fn build(config: &SimConfig, way: Way) -> Result<Network, SimError> {
-        if config.flows.is_empty() {
+    fn build(config: &SimConfig, short_cuts: ShortCuts) -> Result<Network, SimError> {
+        if config.flows.is_empty() && config.coming.is_none() {
             return Err(SimError::NoFlows);
         }
         if config.sample.is_some_and(|s| s.is_zero()) {
@@ -98,11 +108,11 @@ impl Network {
             routes: Routes::with_capacity(2 * config.flows.len()),
             base_stations: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
-            many: config.flows.len() >= MANY_FLOWS,
-            looks_ahead: match way {
-                Way::Short => config.flows.len() >= LOOKS_FROM,
-                Way::Looking => true,
-                Way::Stepwise | Way::Composed => false,
+            many: config.flows.len() >= MANY_FLOWS || config.coming.is_some(),
+            looks_ahead: match short_cuts {
+                ShortCuts::All => config.flows.len() >= LOOKS_FROM,
+                ShortCuts::Looking => true,
+                ShortCuts::Stepwise | ShortCuts::None => false,
             },
             looks: 0,
             looks_closer: false,
@@ -122,13 +132,15 @@ impl Network {
             pcap: None,
             notes: Vec::new(),
             links: 0,
-            way,
+            short_cuts,
             shared: Vec::new(),
             has_feeders: false,
             until: Instant::ZERO,
             satellites: Vec::new(),
             radios: Vec::new(),
             groups: Vec::new(),
+            comers: None,
+            flow_events: Vec::new(),
             sampled: BTreeSet::new(),
             opening: config.opening,
             sampling: config.sample.map(Sampling::new),
@@ -171,9 +183,13 @@ impl Network {
             config.checkpoints.iter().copied().chain(config.flows.iter().filter_map(|f| f.stop)).collect();
         network.looks_planned.sort_unstable_by(|a, b| b.cmp(a));
         network.events.plan(planned);
+        if let Some(coming) = &config.coming {
+            network.expect(coming, config, &hops)?;
+        }
         network.number_ports();
         network.find_places();
         network.find_exits(config);
+        network.expect_next();
         if config.pcap {
             network.pcap = Some(PcapWriter::new(Vec::new(), network.link_names()));
         }
@@ -197,7 +213,7 @@ impl Network {
     }
 
     fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<Hop, SimError> {
-        let new = if self.way == Way::Composed { Link::composed } else { Link::new };
+        let new = if self.short_cuts == ShortCuts::None { Link::composed } else { Link::new };
         let link = new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
         Ok(Hop::link(self.add_medium(name, Carrier::Link(link))))
     }
@@ -259,11 +275,44 @@ impl Network {
         shared: &mut SharedParams,
     ) -> Result<(), SimError> {
         check(config)?;
+        let Way { windows, bursty } = self.add_way(config, sim.seed, hops)?;
+        if group == self.groups.len() {
+            self.groups.push(Group::new(config.group.clone()));
+        }
+        let group_state = &mut self.groups[group];
+        group_state.flows += 1;
+        group_state.shared = self.many && group_state.flows > 1;
+        let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
+        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many, bursty, shared)?;
+        if flow.takes_window {
+            let feedback = sim.min_rtt(config).saturating_sub(sim.min_owd(config));
+            flow.rtt_bound = flow.delay_bound.saturating_add(super::nanos(feedback));
+        }
+        if let (Some((station, user)), true) = (windows, flow.takes_window) {
+            let min_rtt = sim.min_rtt(config);
+            let member = Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share };
+            self.base_stations[station as usize].attach(member);
+        }
+        self.add_place(flow);
+        Ok(())
+    }
+
+    /// The flow that has the last two routes.
+    pub(super) fn add_place(&mut self, mut flow: FlowState) {
+        flow.enters = [Direction::Forward, Direction::Back]
+            .map(|direction| self.routes.first(route_of(self.flows.len() as FlowId, direction)).medium);
+        self.flows.push(flow);
+    }
+
+    /// The two routes of a flow, and its own links.
+    pub(super) fn add_way(&mut self, config: &FlowConfig, seed: u64, hops: &[SharedHop]) -> Result<Way, SimError> {
         let (mut there, mut back) = (Vec::new(), Vec::new());
-        let mut windows = None;
+        let (mut windows, mut bursty) = (None, false);
         for (i, via) in config.route.iter().enumerate() {
             let hop = self.check_via(config, i, hops)?;
             let [port, back_port] = via.ports;
+            // A terminal's queue drains at what it is granted, faster than it was filled.
+            bursty |= hop.is_satellite;
             there.push(Hop { medium: hop.medium, port });
             match hop.back {
                 Back::Same => back.push(Hop { medium: hop.medium, port: back_port }),
@@ -278,37 +327,14 @@ impl Network {
         }
         back.reverse();
         let mut access = |side: &str, spec: &Option<LinkSpec>| {
-            spec.as_ref().map(|spec| self.add_link(format!("flow.{}.{side}", config.name), spec, sim.seed)).transpose()
+            spec.as_ref().map(|spec| self.add_link(format!("flow.{}.{side}", config.name), spec, seed)).transpose()
         };
         let sides = &config.access;
         let (first, last) = (access("forward_in", &sides.forward_in)?, access("forward_out", &sides.forward_out)?);
         let (back_first, back_last) = (access("back_in", &sides.back_in)?, access("back_out", &sides.back_out)?);
         self.routes.push(first.into_iter().chain(there).chain(last));
         self.routes.push(back_first.into_iter().chain(back).chain(back_last));
-
-        if group == self.groups.len() {
-            self.groups.push(Group::new(config.group.clone()));
-        }
-        let group_state = &mut self.groups[group];
-        group_state.flows += 1;
-        group_state.shared = self.many && group_state.flows > 1;
-        let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
-        // A terminal's queue drains at what it is granted, faster than it was filled.
-        let bursty = config.route.iter().any(|via| hops[via.hop as usize].is_satellite);
-        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many, bursty, shared)?;
-        if flow.takes_window {
-            let feedback = sim.min_rtt(config).saturating_sub(sim.min_owd(config));
-            flow.rtt_bound = flow.delay_bound.saturating_add(super::nanos(feedback));
-        }
-        if let (Some((station, user)), true) = (windows, flow.takes_window) {
-            let min_rtt = sim.min_rtt(config);
-            let member = Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share };
-            self.base_stations[station as usize].attach(member);
-        }
-        flow.enters = [Direction::Forward, Direction::Back]
-            .map(|direction| self.routes.first(route_of(self.flows.len() as FlowId, direction)).medium);
-        self.flows.push(flow);
-        Ok(())
+        Ok(Way { windows, bursty })
     }
 
     /// The hop of one place in a flow's route, if the flow can pass it so.

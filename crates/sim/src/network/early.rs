@@ -26,9 +26,11 @@
 use fairpace_path::PlainLink;
 use fairpace_units::Instant;
 
-use super::carrier::{Carrier, Ticket};
+use super::carrier::Carrier;
 use super::route::direction_of;
-use super::{Entrance, Exits, MEDIUM, Network, Onward, PLACE_BITS, Slot, Way, index_of, just_after, target_of};
+use super::store::PLACE_BITS;
+use super::ticket::Ticket;
+use super::{Entrance, Exits, MEDIUM, Network, Onward, ShortCuts, Slot, index_of, just_after, target_of};
 use crate::config::{Protocol, SimConfig};
 use crate::engine::Event;
 use crate::hop::Hop;
@@ -44,12 +46,12 @@ impl Network {
     /// Finds the links that know when a packet comes out as it goes in, and those whose packets may be brought to such a one early.
     pub(super) fn find_exits(&mut self, config: &SimConfig) {
         let external = config.flows.iter().any(|flow| matches!(flow.protocol, Protocol::External));
-        if self.way == Way::Composed || external {
+        if self.short_cuts == ShortCuts::None || external {
             return;
         }
         for ((i, slot), entrance) in (0..).zip(&mut self.media).zip(&mut self.entrances) {
             entrance.arrives = slot.next == Some(Hop::ENDPOINT);
-            if self.way.is_short() && slot.knows_exits() && !self.shared.contains(&i) {
+            if self.short_cuts.are_taken() && slot.knows_exits() && !self.shared.contains(&i) {
                 slot.exits = Exits::Known;
             }
         }
@@ -150,7 +152,7 @@ impl Network {
             }
         }
         for (slot, feeds) in self.media.iter_mut().zip(may) {
-            if feeds && self.way.is_short() {
+            if feeds && self.short_cuts.are_taken() {
                 slot.exits = Exits::Early;
             }
         }

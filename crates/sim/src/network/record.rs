@@ -9,8 +9,8 @@ use super::store::Store;
 use super::{Network, SAMPLE, Slot, just_after, nanos, target_of};
 use crate::base_station::Station;
 use crate::counts::per_second;
-use crate::flow_state::Endpoint;
-use crate::packet::Packet;
+use crate::flow_state::{Endpoint, Place};
+use crate::packet::{FlowId, Packet};
 use crate::pcapng::{PacketEvent, PacketFate};
 use crate::radio::Radio;
 use crate::report::{GroupReport, LinkReport, LinkRow, SimReport};
@@ -147,10 +147,17 @@ impl Network {
         self.each_radio(|radio, arq| radio.sample(arq, at, interval));
         // A flow that is over has one last row, for what came since the row before.
         if self.many {
-            for i in &self.sampled {
-                self.series.push(self.flows[*i as usize].sample(at, *i, interval));
+            let begin = self.series.len();
+            for place in &self.sampled {
+                let flow = &mut self.flows[*place as usize];
+                if let Some(number) = flow.number(*place) {
+                    self.series.push(flow.sample(at, number, interval));
+                }
             }
-            self.sampled.retain(|i| !matches!(self.flows[*i as usize].endpoint, Endpoint::Over(_)));
+            self.series[begin..].sort_unstable_by_key(|row| row.flow);
+            let is_over = |place: &FlowId| matches!(self.flows[*place as usize].endpoint, Endpoint::Over(_));
+            let over: Vec<FlowId> = self.sampled.extract_if(.., |place| is_over(place)).collect();
+            over.into_iter().for_each(|place| self.let_go(place));
         } else {
             for (i, flow) in (0..).zip(&mut self.flows).filter(|(_, flow)| !flow.rows_ended) {
                 self.series.push(flow.sample(at, i, interval));
@@ -171,7 +178,10 @@ impl Network {
         let mut reports: Vec<_> = self.groups.iter().map(of).collect();
         for flow in &self.flows {
             let (group, report) = (&self.groups[flow.group as usize], &mut reports[flow.group as usize]);
-            if group.flows == 1 {
+            if flow.number(0).is_none() {
+                continue;
+            }
+            if group.flows == 1 && !group.shared {
                 (report.owd, report.e2ed) = (flow.owd.clone(), flow.e2ed.clone());
             } else {
                 report.owd.add(&flow.owd);
@@ -231,14 +241,36 @@ impl Network {
         }
         report.engine.packet_hops += report.links.iter().map(|link| link.whole.transmitted.packets.get()).sum::<u64>();
         report.flows.reserve_exact(self.flows.len());
-        for (i, flow) in (0..).zip(&mut self.flows) {
-            report.flows.push(flow.report(end, window, &self.groups[flow.group as usize].name, last));
+        let mut comers = Vec::new();
+        for (place, flow) in (0..).zip(&mut self.flows) {
+            let Some(number) = flow.number(place) else { continue };
+            let came = matches!(flow.place, Place::Comer { .. });
+            if came && matches!(flow.endpoint, Endpoint::Planned(_)) {
+                continue;
+            }
+            let flow_report = flow.report(end, window, &self.groups[flow.group as usize].name, last);
+            if came {
+                comers.push((number, flow_report));
+            } else {
+                report.flows.push(flow_report);
+            }
             if self.trace {
-                report.events.extend(flow.drain_events().into_iter().map(|event| (i, event)));
+                report.events.extend(flow.drain_events().into_iter().map(|event| (number, event)));
             }
             if last {
                 flow.endpoint = Endpoint::External;
             }
+        }
+        if let Some(state) = &mut self.comers {
+            if last {
+                comers.append(&mut state.over);
+            } else {
+                comers.extend(state.over.iter().cloned());
+            }
+            comers.sort_unstable_by_key(|(number, _)| *number);
+            report.flows.extend(comers.into_iter().map(|(_, flow)| flow));
+            report.events.append(&mut self.flow_events);
+            report.events.sort_by_key(|(number, _)| *number);
         }
         if last {
             report.series = std::mem::take(&mut self.series);

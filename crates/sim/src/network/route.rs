@@ -37,6 +37,22 @@ impl Routes {
         self.hops.push(Hop::ENDPOINT);
     }
 
+    /// The next two routes: as those of that flow.
+    pub(super) fn repeat(&mut self, flow: FlowId) {
+        for direction in [Direction::Forward, Direction::Back] {
+            let mut place = self.starts[route_of(flow, direction)] as usize;
+            self.starts.push(self.hops.len() as u32);
+            loop {
+                let hop = self.hops[place];
+                self.hops.push(hop);
+                place += 1;
+                if hop == Hop::ENDPOINT {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Gives back what was reserved for longer routes.
     pub(super) fn shrink(&mut self) {
         self.hops.shrink_to_fit();

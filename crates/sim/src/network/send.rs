@@ -7,7 +7,7 @@ use super::{
     CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP, index_of, kind_of, target_of,
 };
 use crate::counts::count;
-use crate::flow_state::Endpoint;
+use crate::flow_state::{Endpoint, Place};
 use crate::hop::Hop;
 use crate::packet::{Body, Direction, FlowId, Outgoing, Packet, QuickStart, Traffic};
 use crate::pcapng::PacketFate;
@@ -171,6 +171,13 @@ impl Network {
         valid
     }
 
+    /// A flow that came may be over when a timer has run out, and nothing will arrive that would tell.
+    fn retire_comer(&mut self, i: usize) {
+        if let Place::Comer { .. } = self.flows[i].place {
+            self.retire(i as FlowId);
+        }
+    }
+
     pub(super) fn other_event(&mut self, at: Instant, target: u32) {
         self.stats.timer_events += 1;
         let i = index_of(target) as usize;
@@ -190,6 +197,7 @@ impl Network {
                     Endpoint::Media(_) | Endpoint::External | Endpoint::Planned(_) => {}
                 }
                 self.pump(at, i);
+                self.retire_comer(i);
             }
             RECEIVER => {
                 if !self.disarm(i, RECEIVER, at) {
@@ -209,6 +217,7 @@ impl Network {
                     Endpoint::Over(_) => self.stats.idle_events += 1,
                     Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) => {}
                 }
+                self.retire_comer(i);
             }
             START => {
                 self.flows[i].start(at);
@@ -222,6 +231,9 @@ impl Network {
                     });
                 }
                 self.pump(at, i);
+                if let Place::Comer { .. } = self.flows[i].place {
+                    self.begin_comer(i);
+                }
             }
             STOP => {
                 self.flows[i].stop();
@@ -229,6 +241,7 @@ impl Network {
                     station.leave(arq, at, i as FlowId);
                 });
                 self.retire(i as FlowId);
+                self.note_stop(i as FlowId);
                 self.set_early_until();
             }
             SAMPLE => {
@@ -242,6 +255,7 @@ impl Network {
                 for flow in &mut self.flows {
                     flow.note_checkpoint(at);
                 }
+                self.pass_checkpoint(at);
                 self.set_early_until();
             }
             _ => debug_assert!(false, "media have their own"),

@@ -6,9 +6,9 @@
 use fairpace_path::{Datagram, Link};
 use fairpace_units::{Class, Ecn, Instant};
 
-use super::carrier::Ticket;
 use super::places::Places;
 use super::route::{direction_of, route_of};
+use super::ticket::Ticket;
 use crate::packet::{Body, Packet, QuickStart};
 use crate::prefetch::prefetch_head;
 use crate::tcp::{Range, SACK_BLOCKS};
@@ -38,6 +38,9 @@ const RETRANSMISSION: u64 = 1 << 36;
 /// CWR of a segment, ECN-Echo of an acknowledgement.
 const ANSWER: u64 = 1 << 37;
 const ACK: u64 = 1 << 38;
+
+/// The bits of a place's number.
+pub(super) const PLACE_BITS: u32 = (1 << 30) - 1;
 
 /// The bit of a place that says that a brief is there; above it the place among those.
 const BRIEF: u32 = 1;
@@ -93,7 +96,7 @@ impl Store {
         let Some(brief) = Brief::of(packet) else { return self.put_whole(packet) };
         let i = self.brief_places.take();
         let place = i << 1 | BRIEF;
-        debug_assert!(place <= super::PLACE_BITS, "the cargo of an entry has 30 bits for a place");
+        debug_assert!(place <= PLACE_BITS, "a place has 30 bits");
         match self.briefs.get_mut(i as usize) {
             Some(old) => *old = brief,
             None => self.briefs.push(brief),
@@ -105,7 +108,7 @@ impl Store {
     fn put_whole(&mut self, packet: Packet) -> Ticket {
         let i = self.places.take();
         let place = i << 1;
-        debug_assert!(place <= super::PLACE_BITS, "the cargo of an entry has 30 bits for a place");
+        debug_assert!(place <= PLACE_BITS, "a place has 30 bits");
         let ticket = Ticket::new(place, &packet);
         match self.packets.get_mut(i as usize) {
             Some(old) => *old = packet,
