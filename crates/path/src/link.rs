@@ -370,7 +370,9 @@ mod tests {
             }
             if early {
                 let (first, second) = (first.plain().unwrap(), second.plain().unwrap());
-                let due: Vec<_> = first.to_pop().take_while(|(exit, _)| *exit < reading).collect();
+                let mut due = Vec::new();
+                first.to_pop(1 + id as usize % 9, &mut due);
+                due.retain(|(exit, _)| *exit < reading);
                 let passed = due.iter().map_while(|(exit, packet)| {
                     second.pass_early(&mut lane, at, *exit, *packet).map(|out| (out, *packet))
                 });

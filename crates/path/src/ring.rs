@@ -123,12 +123,21 @@ impl<T: Copy> Ring<T> {
         self.first = number;
     }
 
+    /// The entries from a number on, which lie in two pieces.
+    #[inline]
+    pub fn slices_from(&self, number: u32) -> [&[T]; 2] {
+        let begin = self.place(number).min(self.places.len());
+        let (later, sooner) = self.places.split_at(begin);
+        let len = self.end.wrapping_sub(number) as usize;
+        let first = sooner.len().min(len);
+        [&sooner[..first], &later[..len - first]]
+    }
+
     /// The entries from a number on.
     #[inline]
     pub fn iter_from(&self, number: u32) -> impl Iterator<Item = &T> {
-        let begin = self.place(number).min(self.places.len());
-        let (later, sooner) = self.places.split_at(begin);
-        sooner.iter().chain(later).take(self.end.wrapping_sub(number) as usize)
+        let [sooner, later] = self.slices_from(number);
+        sooner.iter().chain(later)
     }
 
     /// The entries, in order.

@@ -387,17 +387,21 @@ impl<T: Datagram> PlainLink<T> {
         Some(packet)
     }
 
-    /// When packets come out, and which, from that on which comes out at [`PlainLink::next`]. A driver may bring them to where they go before the
-    /// time has come: [`PlainLink::pass_early`] there, and [`PlainLink::hand_on`] here.
+    /// Tells when packets come out, and which, from that on which comes out at [`PlainLink::next`], so many at most. A driver may bring them to where they go
+    /// before the time has come: [`PlainLink::pass_early`] there, and [`PlainLink::hand_on`] here.
     #[inline(always)]
-    pub fn to_pop(&self) -> impl Iterator<Item = (Instant, T)> {
-        let mut number = self.number_to_pop();
-        let inside = std::iter::from_fn(move || {
-            let inside = self.ring.get(number)?;
-            number = number.wrapping_add(1);
-            Some(inside)
-        });
-        inside.filter(|inside| !inside.lost()).map(|inside| (self.exit_of(inside.departure()), inside.packet))
+    pub fn to_pop(&self, most: usize, into: &mut Vec<(Instant, T)>) {
+        let mut left = most;
+        for part in self.ring.slices_from(self.number_to_pop()) {
+            let told = into.len();
+            let each = |inside: &Inside<T>| (self.exit_of(inside.departure()), inside.packet);
+            if self.lossless {
+                into.extend(part.iter().take(left).map(each));
+            } else {
+                into.extend(part.iter().filter(|inside| !inside.lost()).take(left).map(each));
+            }
+            left -= into.len() - told;
+        }
     }
 
     /// So many of [`PlainLink::to_pop`] have been brought to where they go, and are not popped. They are inside until

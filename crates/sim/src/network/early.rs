@@ -290,10 +290,7 @@ impl Network {
     fn bring_some(&mut self, medium: u32) -> bool {
         let mut batch = std::mem::take(&mut self.batch);
         if let Some(link) = self.media[medium as usize].plain() {
-            // One by one: extended by an iterator that may end, a list takes twice the instructions.
-            for inside in link.to_pop().take(BATCH + FAR) {
-                batch.push(inside);
-            }
+            link.to_pop(BATCH + FAR, &mut batch);
         }
         let mut brought = 0;
         while brought < BATCH
