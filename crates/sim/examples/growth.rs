@@ -66,7 +66,7 @@ fn main() {
             now = end.min(now + step_length);
             network.advance(now);
             rows += network.take_series().len();
-            network.take_over().iter().for_each(|(_, flow)| count(&mut over, &flow.whole));
+            network.take_ended().iter().for_each(|(_, flow)| count(&mut over, &flow.whole));
             let at = cpu_ns();
             match steps.get_mut(step) {
                 Some(least) => *least = (at - last).min(*least),

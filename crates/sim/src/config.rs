@@ -99,8 +99,9 @@ impl SimConfig {
 
 /// Flows that come one after another, told as they come: hundreds of thousands of short ones take the memory of those that go on at one time.
 ///
-/// They are told in the order of their starts; each has a name of its own, which nobody compares, and as few groups as there are kinds of them, since of each
-/// group there are delays. None has links of its own, a spread of its start, a window from a base station, or a driver outside.
+/// The run is one of many flows ([`SimReport::flows`](crate::SimReport::flows)). They are told in the order of their starts, perhaps without an end: those after the run
+/// are not asked for. Each has a name of its own, which nobody compares. They have as few groups as there are kinds of them, since each
+/// group has distributions of delays; [`FlowConfig::new`] would give each its own. None has links of its own, a spread of its start, windows, requests of Quick-Start, or a driver outside.
 ///
 /// ```
 /// use fairpace_sim::tcp::{TcpParams, TcpSource};
@@ -119,7 +120,7 @@ impl SimConfig {
 /// let (mut network, mut pages) = (Network::new(&config)?, 0);
 /// for second in 1..=20 {
 ///     network.advance(Instant::ZERO + Duration::from_secs(second));
-///     pages += network.take_over().into_iter().filter(|(_, page)| page.finished.is_some()).count();
+///     pages += network.take_ended().into_iter().filter(|(_, page)| page.finished.is_some()).count();
 /// }
 /// assert_eq!(pages, 200);
 /// # Ok::<(), fairpace_sim::SimError>(())

@@ -274,6 +274,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recorded_of_each_among_all_is_what_all_would_have_recorded() {
+        let (mut alone, mut all) = (DelayHistogram::default(), DelayHistogram::default());
+        let mut each = [(); 3].map(|()| DelayHistogram::coarse());
+        // The sum passes 64 bits.
+        for ns in (1..=90_u64).map(|i| i * i * i * 1_000_003 + (i % 3 << 58)) {
+            alone.record_ns(ns);
+            each[(ns % 3) as usize].record_among(ns, &mut all);
+        }
+        each.iter().for_each(|one| all.add(one));
+        assert!(alone.total().1 > u128::from(u64::MAX));
+        assert_eq!(alone.total(), all.total());
+        for q in [0.0, 0.1, 0.5, 0.99, 1.0] {
+            assert_eq!(alone.quantile(q), all.quantile(q));
+        }
+        assert_eq!(alone.share_from(Duration::from_secs(500)), all.share_from(Duration::from_secs(500)));
+        assert_eq!((alone.min(), alone.max(), alone.mean()), (all.min(), all.max(), all.mean()));
+    }
+
+    #[test]
     fn coarse_quantiles_are_at_most_a_sixteenth_too_long() {
         let mut h = DelayHistogram::coarse();
         assert_eq!((h.quantile(0.5), h.count()), (Duration::ZERO, 0));

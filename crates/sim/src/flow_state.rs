@@ -63,7 +63,7 @@ pub(crate) struct FlowState {
     pub(crate) rtt_bound: u64,
     /// Its feedback is sack vectors: a base station gives it a window.
     pub(crate) takes_window: bool,
-    /// Its place among all flows.
+    /// The flow that it is.
     pub(crate) place: Place,
     /// The flow was over at its last row of series: there are no more.
     pub(crate) rows_ended: bool,
@@ -115,8 +115,8 @@ pub(crate) enum Place {
         number: FlowId,
         /// Its route among those of flows that come.
         way: u32,
-        /// Its stop is still to come.
-        stops: bool,
+        /// When it stops; never if it does not.
+        stop: Instant,
     },
     /// No flow's.
     Vacant,
@@ -422,6 +422,12 @@ impl FlowState {
             Place::Comer { number, .. } => Some(number),
             Place::Vacant => None,
         }
+    }
+
+    /// The standing of its TCP, and what that had counted at the end of the warm-up.
+    pub(crate) fn tcp_account(&self) -> Option<(TcpStanding, TcpTally)> {
+        let before = self.marks.as_deref().map(|marks| marks.tcp_at_warmup).unwrap_or_default();
+        self.endpoint.tcp().map(|tcp| (tcp, before))
     }
 
     /// The place is no flow's any more.

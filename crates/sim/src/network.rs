@@ -421,9 +421,9 @@ impl Network {
         links.map(|(_, notes)| notes.name.to_string()).chain(ports).collect()
     }
 
-    /// The index of the flow of that name.
+    /// The number of the flow of that name; of flows that come, of those that go on.
     pub fn flow_id(&self, name: &str) -> Option<FlowId> {
-        self.flows.iter().position(|f| f.name() == name).map(|i| i as FlowId)
+        (0..).zip(&self.flows).find_map(|(place, flow)| flow.number(place).filter(|_| flow.name() == name))
     }
 
     /// A link as it stands, brought up to [`Network::now`]: [`BOTTLENECK`] and [`REVERSE`] are the
@@ -442,9 +442,12 @@ impl Network {
         }
     }
 
-    /// Counts of a flow so far; `None` if there is no such flow.
+    /// Counts of a flow so far; `None` if there is no such flow, or it came and is over.
     pub fn counts(&self, flow: FlowId) -> Option<&FlowCounts> {
-        self.flows.get(flow as usize).map(|f| &f.counts)
+        let own = self.flows.get(flow as usize).filter(|found| found.number(flow) == Some(flow));
+        let found =
+            own.or_else(|| (0..).zip(&self.flows).find(|(place, f)| f.number(*place) == Some(flow)).map(|(_, f)| f));
+        found.map(|f| &f.counts)
     }
 
     /// The flows' rows of series since the last call, which no report has then: whoever takes them now and then holds few, however

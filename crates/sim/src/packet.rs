@@ -5,7 +5,9 @@ use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, QsRes
 
 use crate::tcp::{Range, SACK_BLOCKS};
 
-/// A flow's place in [`SimConfig::flows`](crate::SimConfig::flows).
+/// A flow's number: its place in [`SimConfig::flows`](crate::SimConfig::flows), and behind these the place among those of
+/// [`SimConfig::coming`](crate::SimConfig::coming). To media, and queues that tell flows apart, one that came has the number of its place in the network, which others
+/// had before.
 pub type FlowId = u32;
 
 /// The direction in which a packet travels.

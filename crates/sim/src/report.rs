@@ -15,7 +15,8 @@ use crate::tcp::{TcpCounters, TcpTally};
 /// Everything a run found.
 #[derive(Clone, Debug, Default)]
 pub struct SimReport {
-    /// One per flow, in the order of the configuration. In a run of [`MANY_FLOWS`](crate::MANY_FLOWS) and more
+    /// One per flow, in the order of the configuration; behind these the flows of [`SimConfig::coming`](crate::SimConfig::coming) that have begun and were not
+    /// taken, in the order of their starts. In a run of [`MANY_FLOWS`](crate::MANY_FLOWS) and more, or with flows that come,
     /// their delays are coarse (those of [`SimReport::groups`] are not), an endpoint is let go when its flow is over
     /// (a stop has come, a transfer is done or a breaker has ended it, nothing is under way and nobody owes anything), and
     /// [`SimReport::series`] has no rows for flows that have not begun: so that a hundred thousand short flows take little
@@ -60,7 +61,7 @@ impl SimReport {
 pub struct GroupReport {
     /// Its name.
     pub name: String,
-    /// How many flows it has.
+    /// How many flows it has; of those that come, how many have begun.
     pub flows: u32,
     /// One-way delay of data packets received in the measured window.
     pub owd: DelayHistogram,

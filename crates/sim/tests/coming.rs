@@ -1,12 +1,15 @@
 //! Flows that come one after another are what the same flows are if all are configured before the run. (But for events of one instant, whose order is drawn by the
 //! flows' places: dummies of RCS, which two flows send in step while a queue is full, are left out here.)
 
-use fairpace_control::{Env, FlowParams, Safety};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use fairpace_control::{BreakerParams, Env, FlowParams, QuickStartParams, Safety};
 use fairpace_path::{ArqSpec, Capacity, Channel, DamaSpec, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
-use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, Coming, ConstantConfig, ControllerSpec, FlowConfig, FlowId, FlowReport, HopConfig, MANY_FLOWS, MediaConfig,
-    Network, Protocol, RadioConfig, RouteHop, SimConfig, SimReport, Source,
+    Network, Observer, PacketEvent, Protocol, RadioConfig, RouteHop, SimConfig, SimReport, Source, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream, Rate};
 
@@ -30,7 +33,8 @@ fn protocol(random: &mut RandomStream) -> Protocol {
                 0 => TcpSource::Ftp,
                 _ => TcpSource::Transfer(Bytes::new(1_000 + random.below(60_000))),
             };
-            Protocol::Tcp(TcpParams { variant, ..TcpParams::default() }, source)
+            let delayed_ack = (random.below(3) == 0).then_some(DelayedAck { timeout: Duration::from_millis(100) });
+            Protocol::Tcp(TcpParams { variant, delayed_ack, ..TcpParams::default() }, source)
         }
         2 => {
             let rate = Rate::kbps(50.0 + random.below(500) as f64);
@@ -83,6 +87,7 @@ fn over_links(seed: u64) -> SimConfig {
         warmup: Duration::from_secs(4 * (seed % 2)),
         sample: (!seed.is_multiple_of(3)).then(|| Duration::from_millis(300)),
         checkpoints: vec![Instant::from_secs_f64(7.0), Instant::from_secs_f64(11.5)],
+        opening: Some(Duration::from_millis(400)),
         trace: seed % 3 == 1,
         hops,
         flows: flows(seed, &routes),
@@ -95,7 +100,7 @@ fn over_satellite(seed: u64) -> SimConfig {
         .flat_map(|a| (0..5).filter(move |b| *b != a).map(move |b| vec![RouteHop::terminals(0, [a, b])]))
         .collect();
     let hops = vec![HopConfig::satellite(DamaSpec::large())];
-    SimConfig { seed, duration: Duration::from_secs(24), hops, flows: flows(seed, &routes), ..SimConfig::default() }
+    SimConfig { hops, flows: flows(seed, &routes), ..over_links(seed) }
 }
 
 fn over_radio(seed: u64) -> SimConfig {
@@ -103,7 +108,7 @@ fn over_radio(seed: u64) -> SimConfig {
     let radio = RadioConfig { downlink, uplink: Some(link(10.0, 3, 50, 0.0)), base_station: None };
     let hops = vec![HopConfig::radio(radio)];
     let routes = [vec![RouteHop::user(0, 0)]];
-    SimConfig { seed, duration: Duration::from_secs(24), hops, flows: flows(seed, &routes), ..SimConfig::default() }
+    SimConfig { hops, flows: flows(seed, &routes), ..over_links(seed) }
 }
 
 /// The same flows but for the first `own`, told as they come.
@@ -122,7 +127,9 @@ fn run(config: &SimConfig) -> SimReport {
 /// All that there is to tell of a run but how many events it took; the flows that began.
 fn text(report: &SimReport, end: Instant) -> String {
     let flows: Vec<&FlowReport> = report.flows.iter().filter(|flow| flow.started <= end).collect();
-    let SimReport { groups, links, series, link_series, events, satellites, radios, engine, .. } = report;
+    // Listed ones count before they begin.
+    let groups: Vec<_> = report.groups.iter().map(|g| (&g.name, &g.owd, &g.e2ed, &g.opening)).collect();
+    let SimReport { links, series, link_series, events, satellites, radios, engine, .. } = report;
     format!(
         "{flows:#?}{groups:#?}{links:#?}{series:#?}{link_series:#?}{events:#?}{satellites:#?}{radios:#?}{}",
         engine.packet_hops
@@ -158,18 +165,120 @@ fn they_report_what_they_would_if_all_were_configured_before() {
     }
 }
 
+/// Also of a run that ends before its time, in the warm-up or behind it.
+#[test]
+fn a_report_in_between_is_that_of_flows_that_were_configured_before() {
+    for seed in 0..4 {
+        let config = over_links(seed);
+        let mut networks = [Network::new(&config).unwrap(), Network::new(&coming(&config, 3)).unwrap()];
+        for at in [1.5, 3.0, 4.0, 8.5, 19.25] {
+            let now = Instant::from_secs_f64(at);
+            let [listed, came] = networks.each_mut().map(|network| {
+                network.advance(now);
+                text(&network.report(), now)
+            });
+            assert_same(&listed, &came, &format!("seed {seed}, {at} s"));
+        }
+        let [listed, came] = networks.map(|network| text(&network.into_report(), Instant::from_secs_f64(19.25)));
+        assert_same(&listed, &came, &format!("seed {seed}, cut short"));
+    }
+}
+
+/// The numbers of the flows whose packets were seen.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<BTreeSet<FlowId>>>);
+
+impl Observer for Seen {
+    fn on_packet(&mut self, event: &PacketEvent) {
+        self.0.lock().unwrap().insert(event.packet.flow);
+    }
+}
+
+#[test]
+fn observers_hear_of_flows_by_their_numbers_which_tell_them_apart() {
+    let config = over_links(3);
+    let [listed, came] = [config.clone(), coming(&config, 7)].map(|config| {
+        let seen = Seen::default();
+        let report = run_observed(config, Box::new(seen.clone())).unwrap();
+        let sent = report.flows.iter().filter(|flow| flow.whole.sent.packets.get() > 0).count();
+        let seen = std::mem::take(&mut *seen.0.lock().unwrap());
+        assert_eq!(seen.len(), sent);
+        seen
+    });
+    assert!(listed == came && listed.len() > FLOWS / 2);
+    // And so do those who ask by name or number, as long as the flow goes on.
+    let mut network = Network::new(&coming(&config, 7)).unwrap();
+    network.advance(config.flows[40].start + Duration::from_nanos(1));
+    let number = network.flow_id("flow40").unwrap();
+    assert_eq!((number, network.flow_id("flow3"), network.flow_id("flow99")), (40, Some(3), None));
+    assert!(network.counts(40).is_some() && network.counts(99).is_none());
+}
+
+/// Nothing arrives that would tell that they are over.
+#[test]
+fn flows_that_the_breaker_stops_are_over_then() {
+    let env = Env { packet_size: Bytes::new(500), ..Env::default() };
+    let flow = move |i: u32| FlowConfig {
+        start: Instant::ZERO + Duration::from_secs(1) * i,
+        group: "calls".to_owned(),
+        protocol: Protocol::Media(MediaConfig {
+            challenge: false,
+            report_interval: Some(Duration::from_secs(1)),
+            ..MediaConfig::new(
+                ControllerSpec::named("tfrc", env),
+                FlowParams { breaker: Some(BreakerParams::default()), ..FlowParams::new(&env) },
+            )
+        }),
+        ..FlowConfig::new(format!("call{i}"), Protocol::External)
+    };
+    let config = SimConfig {
+        duration: Duration::from_secs(90),
+        hops: vec![HopConfig::path(link(10.0, 20, 50, 1.0), link(10.0, 20, 50, 0.0))],
+        coming: Some(Coming::new(move || (0..10).map(flow))),
+        ..SimConfig::default()
+    };
+    let mut network = Network::new(&config).unwrap();
+    network.advance(Instant::ZERO + config.duration);
+    let mut ended = network.take_ended();
+    // The link tells of the last packets that it lost when somebody looks.
+    network.report();
+    ended.extend(network.take_ended());
+    assert!(ended.len() == 10 && ended.iter().all(|(_, flow)| flow.stopped.is_some()), "{}", ended.len());
+}
+
+#[test]
+fn there_may_be_no_end_of_them() {
+    let seconds = |i: u32| Instant::ZERO + Duration::from_millis(500) * i;
+    let flow = move |i| FlowConfig {
+        start: seconds(i),
+        group: "calls".to_owned(),
+        ..FlowConfig::new(
+            format!("call{i}"),
+            Protocol::Tcp(TcpParams::default(), TcpSource::Transfer(Bytes::new(9_000))),
+        )
+    };
+    let coming = Some(Coming::new(move || (0..).map(flow)));
+    let report = run(&SimConfig { duration: Duration::from_secs(10), coming, ..SimConfig::default() });
+    assert_eq!((report.flows.len(), report.groups[0].flows), (21, 21));
+    // Over links that take no time.
+    assert!(report.flows.iter().all(|flow| flow.finished == Some(flow.started)));
+}
+
 /// A report that is asked for in between has them too, and takes none away.
 #[test]
 fn reports_that_are_taken_as_flows_end_are_those_of_the_whole_run() {
-    let config = over_links(2);
+    [over_links(2), over_links(5)].iter().for_each(take_as_they_end);
+}
+
+fn take_as_they_end(config: &SimConfig) {
     let end = Instant::ZERO + config.duration;
-    let whole = run(&coming(&config, 5));
-    let mut network = Network::new(&coming(&config, 5)).unwrap();
+    let whole = run(&coming(config, 5));
+    let mut network = Network::new(&coming(config, 5)).unwrap();
     let (mut taken, mut most): (Vec<(FlowId, FlowReport)>, _) = (Vec::new(), 0);
     for half in 1..=48 {
         network.advance(Instant::ZERO + Duration::from_millis(500) * half);
         let so_far = network.report();
-        let over = network.take_over();
+        let over = network.take_ended();
         assert_eq!(so_far.flows.len(), network.report().flows.len() + over.len());
         most = most.max(over.len());
         taken.extend(over);
@@ -215,7 +324,12 @@ fn what_is_wrong_with_any_of_them_is_told_before_the_run() {
     config.flows[200].protocol = with("no-such");
     assert!(Network::new(&coming(&config, 0)).err().unwrap().to_string().contains("no-such"));
     config.flows[200].protocol = with("aimd");
-    assert!(Network::new(&coming(&config, 0)).err().unwrap().to_string().contains("base station"));
+    assert!(Network::new(&coming(&config, 0)).err().unwrap().to_string().contains("windows are planned"));
+    config.flows[200].protocol = with("tfrc");
+    if let Protocol::Media(media) = &mut config.flows[200].protocol {
+        media.flow.quick_start = Some(QuickStartParams::new(Rate::mbps(1.0), 1).unwrap());
+    }
+    assert!(Network::new(&coming(&config, 0)).err().unwrap().to_string().contains("by source"));
     config.flows.clear();
     assert!(Network::new(&coming(&config, 0)).err().unwrap().to_string().contains("at least one flow"));
 }

@@ -172,7 +172,7 @@ fn text(report: &SimReport) -> String {
     text
 }
 
-/// More flows than one looks ahead for, which begin far apart and send a burst each.
+/// Many flows, which begin far apart and send a burst each.
 fn sparse(seed: u64) -> SimConfig {
     let mut random = RandomStream::named(seed, "sparse");
     let random = &mut random;

@@ -1,16 +1,17 @@
-//! Flows that come one after another ([`Coming`](crate::Coming)): the network has a place for each that goes on, and one for the next.
+//! Flows that come one after another ([`Coming`]): the network has a place for each that goes on, and one for the next.
 //!
 //! A place is a [`FlowState`] and its two routes. A flow that comes takes one that is vacant and has the same hops, or a new one; when it is over, its report
 //! is kept until somebody takes it, and the place is vacant. So memory is that of the flows that go on at one time. A network finds out about routes
 //! before it begins, and that holds for those flows, too: a first look at all of them tells which routes there are, each of which gets a place at once, and what is wrong
 //! with any of them.
 //!
-//! A packet has the number of its flow's place; rows and reports have that of the flow.
+//! A packet has the number of its flow's place; what tells flows apart on the way (a fair queue) takes those that have one place after another for one flow. Rows,
+//! reports and observers have the number of the flow.
 
 use fairpace_units::Instant;
 
 use super::build::SharedHop;
-use super::comers::{Comers, Places};
+use super::comers::{Comers, Ended, Stock};
 use super::notes::Group;
 use super::{Network, START, STOP, SimError, target_of};
 use crate::check::{bad, check};
@@ -26,6 +27,10 @@ impl Network {
         comers.groups = (0..).zip(&self.groups).map(|(i, group)| (group.name.clone(), i)).collect();
         let mut last = Instant::ZERO;
         for flow in coming.flows() {
+            // There may be no end of them.
+            if flow.start > comers.end {
+                break;
+            }
             check_coming(&flow, last)?;
             last = flow.start;
             let known = comers.routes.get(&flow.route).copied();
@@ -36,8 +41,8 @@ impl Network {
             let bursty = comers.ways[way as usize].bursty;
             let state = FlowState::new(&flow, 0, sim.seed, false, true, bursty, &mut comers.shared)?;
             if state.takes_window {
-                let allowed = "a base station plans for flows that it knows before the run: put it into `flows`";
-                return Err(bad(format!("flow `{}`: protocol", flow.name), "one with windows", allowed));
+                let allowed = "windows are planned for flows that are known before the run: put it into `flows`";
+                return Err(bad(format!("flow `{}`: protocol", flow.name), "one that takes windows", allowed));
             }
             let next = self.groups.len() as u32;
             if *comers.groups.entry(flow.group.clone()).or_insert(next) == next {
@@ -60,23 +65,20 @@ impl Network {
         state.vacate();
         self.add_place(state);
         let way = comers.ways.len() as u32;
-        comers.ways.push(Places { some, vacant: vec![some], bursty });
+        comers.ways.push(Stock { some, vacant: vec![some], bursty });
         comers.routes.insert(flow.route.clone(), way);
         Ok(way)
-    }
-
-    /// A flow that came begins, and the next one is made ready.
-    pub(super) fn begin_comer(&mut self, place: usize) {
-        self.groups[self.flows[place].group as usize].flows += 1;
-        self.expect_next();
     }
 
     /// Makes the next flow ready that comes, if there is one more.
     pub(super) fn expect_next(&mut self) {
         let Some(mut comers) = self.comers.take() else { return };
-        if let Some(flow) = comers.flows.next() {
+        while let Some(flow) = comers.flows.next().filter(|flow| flow.start <= comers.end) {
             let ready = self.make_ready(&mut comers, &flow);
             debug_assert!(ready.is_some(), "`{}` was not there at the first look", flow.name);
+            if ready.is_some() {
+                break;
+            }
         }
         self.comers = Some(comers);
     }
@@ -87,7 +89,7 @@ impl Network {
         let trace = self.trace && state.flows < MOST_FLOWS_TRACED;
         let mut flow =
             FlowState::new(config, group, comers.seed, trace, true, places.bursty, &mut comers.shared).ok()?;
-        flow.place = Place::Comer { number: comers.number, way, stops: config.stop.is_some() };
+        flow.place = Place::Comer { number: comers.number, way, stop: config.stop.unwrap_or(Instant::NEVER) };
         flow.go_as(&self.flows[places.some as usize]);
         comers.checkpoints[..comers.noted].iter().for_each(|at| flow.note_checkpoint(*at));
         comers.number += 1;
@@ -117,27 +119,23 @@ impl Network {
         }
     }
 
-    /// The stop of a flow has come.
-    pub(super) fn note_stop(&mut self, place: FlowId) {
-        if let Place::Comer { stops, .. } = &mut self.flows[place as usize].place {
-            *stops = false;
-        }
-        self.let_go(place);
+    /// Whether the flow that has that place now stops at that instant, and not one that had it before.
+    pub(super) fn stops(&self, place: usize, at: Instant) -> bool {
+        !matches!(self.flows[place].place, Place::Comer { stop, .. } if stop != at) && !self.is_vacant(place)
     }
 
-    /// If a flow came, is over, and neither its stop nor its last row of series is to come, its report is made, and its place is vacant.
+    fn is_vacant(&self, place: usize) -> bool {
+        matches!(self.flows[place].place, Place::Vacant)
+    }
+
+    /// If a flow came, is over, and its last row of series is not to come, its report is made, and its place is vacant.
     #[cold]
     pub(super) fn let_go(&mut self, place: FlowId) {
         let flow = &mut self.flows[place as usize];
-        let (Place::Comer { number, way, stops: false }, Endpoint::Over(_)) = (flow.place, &flow.endpoint) else {
-            return;
-        };
+        let (Place::Comer { number, way, .. }, Endpoint::Over(_)) = (flow.place, &flow.endpoint) else { return };
         let Some(comers) = self.comers.as_mut().filter(|_| !self.sampled.contains(&place)) else { return };
-        if self.now < self.warmup {
-            flow.end_warmup(self.warmup);
-        }
         comers.checkpoints[comers.noted..].iter().for_each(|at| flow.note_checkpoint(*at));
-        let group = &mut self.groups[flow.group as usize];
+        let (group, tcp) = (&mut self.groups[flow.group as usize], flow.tcp_account());
         let report = flow.report(comers.end, comers.end.since(self.warmup), &group.name, true);
         group.owd.add(&report.owd);
         group.e2ed.add(&report.e2ed);
@@ -145,14 +143,23 @@ impl Network {
             self.flow_events.extend(flow.drain_events().into_iter().map(|event| (number, event)));
         }
         flow.vacate();
-        comers.over.push((number, report));
+        comers.ended.push(Ended { number, report, tcp });
         comers.ways[way as usize].vacant.push(place);
     }
 
-    /// The reports of flows of [`SimConfig::coming`] that are over, since the last call, with their numbers; no [`SimReport`](crate::SimReport) has these then:
-    /// whoever takes them now and then holds few, however many flows there are. Numbers begin behind the last of [`SimConfig::flows`].
-    pub fn take_over(&mut self) -> Vec<(FlowId, FlowReport)> {
-        self.comers.as_mut().map(|comers| std::mem::take(&mut comers.over)).unwrap_or_default()
+    /// The reports of flows of [`SimConfig::coming`] that are over, since the last call, with their numbers, as of a run that goes on to
+    /// [`SimConfig::duration`]; no [`SimReport`](crate::SimReport) has these then: whoever takes them now and then holds few, however many flows there are. Numbers
+    /// begin behind the last of [`SimConfig::flows`].
+    pub fn take_ended(&mut self) -> Vec<(FlowId, FlowReport)> {
+        let Some(comers) = &mut self.comers else { return Vec::new() };
+        let (warmup, end, in_warmup) = (self.warmup, comers.end, self.now < self.warmup);
+        let finish = |mut flow: Ended| {
+            if in_warmup {
+                flow.end_warmup(warmup);
+            }
+            flow.report(end, end.since(warmup))
+        };
+        std::mem::take(&mut comers.ended).into_iter().map(finish).collect()
     }
 }
 
@@ -176,6 +183,15 @@ fn check_coming(flow: &FlowConfig, last: Instant) -> Result<(), SimError> {
     let Access { forward_in, forward_out, back_in, back_out } = &flow.access;
     if [forward_in, forward_out, back_in, back_out].into_iter().any(Option::is_some) {
         return Err(bad(field("access"), "given", "flows that come have no links of their own: give them a hop"));
+    }
+    let asks = match &flow.protocol {
+        Protocol::Media(media) => media.flow.quick_start.is_some(),
+        Protocol::Constant(constant) => constant.quick_start.is_some(),
+        Protocol::Tcp(..) | Protocol::External => false,
+    };
+    if asks {
+        let allowed = "routers grant rates by source, and flows that come share theirs: put it into `flows`";
+        return Err(bad(field("quick_start"), "given", allowed));
     }
     if matches!(flow.protocol, Protocol::External) {
         return Err(bad(

@@ -26,7 +26,9 @@ impl Network {
 
     #[cold]
     fn tell_observers(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
-        let event = PacketEvent { at, packet: *packet, fate };
+        let place = packet.flow;
+        let flow = self.flows.get(place as usize).and_then(|flow| flow.number(place)).unwrap_or(place);
+        let event = PacketEvent { at, packet: Packet { flow, ..*packet }, fate };
         if let Some(pcap) = &mut self.pcap {
             pcap.write(&event);
         }
@@ -111,6 +113,9 @@ impl Network {
         self.each_radio(|radio, arq| radio.end_warmup(arq, at));
         for flow in &mut self.flows {
             flow.end_warmup(at);
+        }
+        if let Some(comers) = &mut self.comers {
+            comers.ended.iter_mut().for_each(|flow| flow.end_warmup(at));
         }
         for group in &mut self.groups {
             for delays in [&mut group.owd, &mut group.e2ed, &mut group.opening] {
@@ -262,11 +267,8 @@ impl Network {
             }
         }
         if let Some(state) = &mut self.comers {
-            if last {
-                comers.append(&mut state.over);
-            } else {
-                comers.extend(state.over.iter().cloned());
-            }
+            let ended = if last { std::mem::take(&mut state.ended) } else { state.ended.clone() };
+            comers.extend(ended.into_iter().map(|flow| flow.report(end, window)));
             comers.sort_unstable_by_key(|(number, _)| *number);
             report.flows.extend(comers.into_iter().map(|(_, flow)| flow));
             report.events.append(&mut self.flow_events);

@@ -171,7 +171,7 @@ impl Network {
         valid
     }
 
-    /// A flow that came may be over when a timer has run out, and nothing will arrive that would tell.
+    /// A flow that came may be over when a timer has run out, and nothing will arrive that would tell. (A flow of its own keeps its place anyway.)
     fn retire_comer(&mut self, i: usize) {
         if let Place::Comer { .. } = self.flows[i].place {
             self.retire(i as FlowId);
@@ -220,6 +220,8 @@ impl Network {
                 self.retire_comer(i);
             }
             START => {
+                let comes = matches!(self.flows[i].place, Place::Comer { .. });
+                self.groups[self.flows[i].group as usize].flows += u32::from(comes);
                 self.flows[i].start(at);
                 if self.many && self.sampling.is_some() && !self.flows[i].ended {
                     self.sampled.insert(i as FlowId);
@@ -231,17 +233,17 @@ impl Network {
                     });
                 }
                 self.pump(at, i);
-                if let Place::Comer { .. } = self.flows[i].place {
-                    self.begin_comer(i);
+                if comes {
+                    self.expect_next();
                 }
             }
+            STOP if !self.stops(i, at) => self.stats.idle_events += 1,
             STOP => {
                 self.flows[i].stop();
                 self.each_base_station(|station, arq| {
                     station.leave(arq, at, i as FlowId);
                 });
                 self.retire(i as FlowId);
-                self.note_stop(i as FlowId);
                 self.set_early_until();
             }
             SAMPLE => {

@@ -202,3 +202,49 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Direction;
+
+    const _: () = assert!(size_of::<Brief>() == 24);
+
+    #[test]
+    fn a_packet_comes_out_of_the_store_as_it_went_in_with_the_marks_of_its_ticket() {
+        let flags = [false, true];
+        let mut bodies = Vec::new();
+        for (retransmission, cwr) in flags.into_iter().flat_map(|a| flags.map(|b| (a, b))) {
+            bodies.push((Body::TcpData { seq: 4_000_000_000, retransmission, cwr }, true));
+        }
+        for ece in flags {
+            let none = [Range::default(); SACK_BLOCKS];
+            bodies.push((Body::TcpAck { next: 7, sack: none, ece }, true));
+            let some = [Range { start: 9, end: 12 }, Range::default(), Range::default()];
+            bodies.push((Body::TcpAck { next: 7, sack: some, ece }, false));
+        }
+        bodies.push((Body::Constant { seq: 1 << 40 }, false));
+        let mut store = Store::default();
+        for (body, is_brief) in bodies {
+            for (class, ecn) in [Class::Normal, Class::Low].into_iter().flat_map(|c| (0..4).map(move |e| (c, e))) {
+                for direction in [Direction::Forward, Direction::Back] {
+                    let (sent_at, ecn) = (Instant::from_nanos(1 << 60 | 3), Ecn::from_bits(ecn));
+                    let packet =
+                        Packet { sent_at, body, flow: 99_999, size: 65_535, direction, class, ecn, quick_start: None };
+                    let ticket = store.put(packet);
+                    let place = ticket.place() as u32;
+                    assert_eq!(place & BRIEF != 0, is_brief);
+                    assert_eq!((ticket.class(), ticket.ecn(), ticket.size().get()), (class, ecn, 65_535));
+                    assert_eq!(format!("{:?}", store.ticket(place)), format!("{ticket:?}"));
+                    assert_eq!(ticket.is_unmarked(65_535), class == Class::Normal && ecn == Ecn::NotEct);
+                    assert_eq!(format!("{:?}", store.at_place(place)), format!("{packet:?}"));
+                    let mut marked = ticket;
+                    marked.set_ecn(Ecn::Ce);
+                    store.keep_marks(marked);
+                    assert_eq!(format!("{:?}", store.ticket(place)), format!("{marked:?}"));
+                    assert_eq!(format!("{:?}", store.take(marked)), format!("{:?}", Packet { ecn: Ecn::Ce, ..packet }));
+                }
+            }
+        }
+    }
+}
