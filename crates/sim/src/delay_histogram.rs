@@ -278,7 +278,7 @@ mod tests {
         let (mut alone, mut all) = (DelayHistogram::default(), DelayHistogram::default());
         let mut each = [(); 3].map(|()| DelayHistogram::coarse());
         // The sum passes 64 bits.
-        for ns in (1..=90_u64).map(|i| i * i * i * 1_000_003 + (i % 3 << 58)) {
+        for ns in (1..=90_u64).map(|i| i * i * i * 1_000_003 + ((i % 3) << 58)) {
             alone.record_ns(ns);
             each[(ns % 3) as usize].record_among(ns, &mut all);
         }
