@@ -62,6 +62,7 @@ impl<T> Store<T> {
         self.inside
     }
 
+    #[inline(always)]
     pub(super) fn insert(&mut self, packet: T, size: u64, terminal: u32) -> u32 {
         let stored = Stored { packet: Some(packet), joined: Instant::ZERO, size, left: size, terminal, next: NONE };
         self.inside += 1;

@@ -172,6 +172,7 @@ impl Network {
     }
 
     /// A flow that came may be over when a timer has run out, and nothing will arrive that would tell. (A flow of its own keeps its place anyway.)
+    #[inline(always)]
     fn retire_comer(&mut self, i: usize) {
         if let Place::Comer { .. } = self.flows[i].place {
             self.retire(i as FlowId);
