@@ -63,7 +63,7 @@ pub(crate) struct FlowState {
     pub(crate) rtt_bound: u64,
     /// Its feedback is sack vectors: a base station gives it a window.
     pub(crate) takes_window: bool,
-    /// The flow that it is.
+    /// The owner of its place.
     pub(crate) place: Place,
     /// The flow was over at its last row of series: there are no more.
     pub(crate) rows_ended: bool,

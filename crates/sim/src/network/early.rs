@@ -224,7 +224,7 @@ impl Network {
         true
     }
 
-    /// [`Network::bring`] of a packet that the link's lane does not take.
+    /// [`Network::bring`] of a packet that the link's lane does not take. The end is the same: told once, it would look for link and flow twice there.
     #[inline(never)]
     fn bring_slowly(&mut self, at: Instant, medium: u32, ticket: Ticket) -> bool {
         let i = medium as usize;
